@@ -1,0 +1,202 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use prowess_format::Profile;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// The runtime for Agent Skills.
+///
+/// A skill is a folder with a SKILL.md that teaches an agent how to do a job.
+#[derive(Debug, Parser)]
+#[command(name = "prowess", version, styles = STYLES, propagate_version = true)]
+#[command(after_help = "Exit codes: 0 ok, 1 findings, 2 usage.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// When to use colours.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorWhen,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say whether skills are valid, in the words of the reference library.
+    Validate(ValidateArgs),
+    /// Check skills and show what is wrong, where, and what to do about it.
+    Lint(LintArgs),
+    /// Print the properties of a skill as JSON.
+    ReadProperties(ReadPropertiesArgs),
+    /// Print the <available_skills> block for a system prompt.
+    ToPrompt(ToPromptArgs),
+    /// Create a new skill.
+    Create(CreateArgs),
+    /// List the rules of the linter, or explain one.
+    Rules(RulesArgs),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page.
+    Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Skill folders, SKILL.md files, or folders of skills; `-` reads a SKILL.md from standard
+    /// input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Whose rules apply: prowess, spec, claude-code or deepagents.
+    #[arg(long, value_name = "PROFILE", default_value_t, value_parser = profile_parser())]
+    pub(crate) profile: Profile,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  prowess lint                            every skill below this folder
+  prowess lint --profile spec my-skill    what the reference library would say
+  prowess lint --strict --format github skills/")]
+pub(crate) struct LintArgs {
+    /// Skill folders, SKILL.md files, or folders of skills; `-` reads a SKILL.md from standard
+    /// input.
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Whose rules apply: prowess, spec, claude-code or deepagents.
+    #[arg(long, value_name = "PROFILE", default_value_t, value_parser = profile_parser())]
+    pub(crate) profile: Profile,
+
+    /// Treat warnings as errors.
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// How to print what was found.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
+
+    /// Print JSON: the same as `--format json`.
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReadPropertiesArgs {
+    /// A skill folder or a SKILL.md file; `-` reads from standard input.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+
+    /// Print the whole frontmatter with its YAML types, not only the fields of the specification.
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Print JSON (it always does; for symmetry with other commands).
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToPromptArgs {
+    /// Skill folders, SKILL.md files, or folders of skills.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Print JSON instead of the block.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// The name: lowercase letters, digits and single hyphens.
+    pub(crate) name: String,
+
+    /// What the skill does and when to use it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+
+    /// Where to create the folder.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) path: PathBuf,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RulesArgs {
+    /// The code of one rule.
+    pub(crate) code: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write one page per command into this folder instead.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// Annotations for GitHub Actions.
+    Github,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl ColorWhen {
+    pub(crate) fn apply(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// Offers the names of the profiles to help texts and completions.
+fn profile_parser() -> impl clap::builder::TypedValueParser<Value = Profile> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(Profile::ALL.map(Profile::as_str))
+        .try_map(|name| name.parse::<Profile>())
+}

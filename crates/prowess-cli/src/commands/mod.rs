@@ -1,0 +1,11 @@
+//! One file per command.
+
+pub(crate) mod completions;
+pub(crate) mod create;
+pub(crate) mod lint;
+pub(crate) mod man;
+pub(crate) mod properties;
+pub(crate) mod read_properties;
+pub(crate) mod rules;
+pub(crate) mod to_prompt;
+pub(crate) mod validate;

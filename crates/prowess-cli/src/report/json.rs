@@ -1,0 +1,76 @@
+//! JSON as the reference library prints it: two spaces, ASCII only.
+
+use std::io::{self, Write};
+
+use prowess_format::Level;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+
+use super::Report;
+
+pub(super) fn print(report: &Report) -> anyhow::Result<()> {
+    let diagnostics: Vec<_> = report.diagnostics().collect();
+    print_json(&json!({
+        "diagnostics": diagnostics,
+        "summary": {
+            "skills": report.skills,
+            "errors": report.count(Level::Error),
+            "warnings": report.count(Level::Warning),
+            "infos": report.count(Level::Info),
+        },
+    }))
+}
+
+/// Prints a value and a line break.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = Vec::new();
+    let formatter = AsciiFormatter { pretty: PrettyFormatter::with_indent(b"  ") };
+    value.serialize(&mut Serializer::with_formatter(&mut out, formatter))?;
+    out.push(b'\n');
+    io::stdout().write_all(&out)?;
+    Ok(())
+}
+
+/// Pretty JSON in which nothing but printable ASCII appears.
+struct AsciiFormatter {
+    pretty: PrettyFormatter<'static>,
+}
+
+macro_rules! delegate {
+    ($($method:ident ($($argument:ident: $kind:ty),*);)+) => {
+        $(fn $method<W: ?Sized + Write>(&mut self, writer: &mut W $(, $argument: $kind)*)
+            -> io::Result<()> { self.pretty.$method(writer $(, $argument)*) })+
+    };
+}
+
+impl Formatter for AsciiFormatter {
+    delegate! {
+        begin_array();
+        end_array();
+        begin_array_value(first: bool);
+        end_array_value();
+        begin_object();
+        end_object();
+        begin_object_key(first: bool);
+        begin_object_value();
+        end_object_value();
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        for character in fragment.chars() {
+            if character.is_ascii() && character != '\u{7f}' {
+                writer.write_all(&[character as u8])?;
+            } else {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

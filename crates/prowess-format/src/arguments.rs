@@ -1,0 +1,212 @@
+//! What a person types behind a skill's name, put into the skill's text.
+
+use std::borrow::Cow;
+
+/// The values that placeholders in a body stand for.
+///
+/// | written | becomes |
+/// |---|---|
+/// | `$ARGUMENTS` | everything that was typed |
+/// | `$ARGUMENTS[N]`, `$N` | word N, from 0; stays as it is if there is no such word |
+/// | `$name` | the word in the place of a declared name; nothing if there is no such word |
+/// | `${NAME}` | a variable of the runtime; stays as it is if there is none |
+/// | `\$1`, `\$ARGUMENTS`, `\$name` | the same without the backslash, not expanded |
+/// | `\\$1` | both backslashes, and the word |
+///
+/// If arguments were given and the body has no `$ARGUMENTS`, a line `ARGUMENTS: …` is added at
+/// the end. One pass: what is put in is not looked at again.
+///
+/// ```
+/// use prowess_format::Arguments;
+///
+/// let arguments = Arguments::new("report.pdf 'two words'").with_names(["file", "title"]);
+/// assert_eq!(
+///     arguments.substitute("Open $file as \"$title\". All: $ARGUMENTS"),
+///     "Open report.pdf as \"two words\". All: report.pdf 'two words'"
+/// );
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Arguments {
+    raw: String,
+    words: Vec<String>,
+    names: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+impl Arguments {
+    /// Arguments as they were typed; an empty string for none.
+    pub fn new(raw: impl Into<String>) -> Self {
+        let raw = raw.into();
+        let words = split_words(&raw);
+        Self { raw, words, ..Self::default() }
+    }
+
+    /// The names that the skill declares, in the order of the words they stand for.
+    pub fn with_names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// A variable for `${name}`, such as `CLAUDE_SKILL_DIR`.
+    pub fn with_variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// The body with everything put in.
+    pub fn substitute(&self, body: &str) -> String {
+        let mut out = String::with_capacity(body.len() + self.raw.len());
+        let mut rest = body;
+        let mut saw_arguments = false;
+        while let Some(at) = memchr::memchr(b'$', rest.as_bytes()) {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            if let Some((value, length)) = self.variable(from) {
+                out.push_str(value);
+                rest = &from[length..];
+                continue;
+            }
+            let Some(placeholder) = self.placeholder(from) else {
+                out.push('$');
+                rest = &from[1..];
+                continue;
+            };
+            let written = &from[..placeholder.length];
+            let backslashes = before.bytes().rev().take_while(|byte| *byte == b'\\').count();
+            if backslashes % 2 == 1 {
+                out.pop();
+                out.push_str(written);
+            } else {
+                saw_arguments |= placeholder.is_arguments;
+                out.push_str(placeholder.value.as_deref().unwrap_or(written));
+            }
+            rest = &from[placeholder.length..];
+        }
+        out.push_str(rest);
+        if !saw_arguments && !self.raw.trim().is_empty() {
+            append_paragraph(&mut out, &format!("ARGUMENTS: {}", self.raw));
+        }
+        out
+    }
+
+    /// `${NAME}` with a known name: its value and the length of what was written.
+    fn variable<'a>(&'a self, from: &str) -> Option<(&'a str, usize)> {
+        let name = from.strip_prefix("${")?.split('}').next()?;
+        let length = name.len() + 3;
+        let (_, value) = self.variables.iter().find(|(known, _)| known == name)?;
+        (from.len() >= length).then_some((value, length))
+    }
+
+    /// The placeholder that begins with this `$`.
+    fn placeholder(&self, from: &str) -> Option<Placeholder<'_>> {
+        let rest = &from[1..];
+        if let Some(after) = rest.strip_prefix("ARGUMENTS") {
+            if let Some((index, length)) = index_in_brackets(after) {
+                let value = self.word(index);
+                return Some(Placeholder { length: 10 + length, value, is_arguments: true });
+            }
+            if !continues_word(after) {
+                let value = Some(Cow::Borrowed(self.raw.as_str()));
+                return Some(Placeholder { length: 10, value, is_arguments: true });
+            }
+        }
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        if digits > 0 {
+            if continues_word(&rest[digits..]) {
+                return None;
+            }
+            let value = rest[..digits].parse().ok().and_then(|index| self.word(index));
+            return Some(Placeholder { length: 1 + digits, value, is_arguments: false });
+        }
+        let (index, name) = self
+            .names
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| !name.is_empty())
+            .filter(|(_, name)| rest.strip_prefix(name.as_str()).is_some_and(|a| !continues_word(a)))
+            .max_by_key(|(_, name)| name.len())?;
+        let value = self.word(index).or(Some(Cow::Borrowed("")));
+        Some(Placeholder { length: 1 + name.len(), value, is_arguments: false })
+    }
+
+    fn word(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.words.get(index).map(|word| Cow::Borrowed(word.as_str()))
+    }
+}
+
+struct Placeholder<'a> {
+    /// Bytes that it takes in the text, with the `$`.
+    length: usize,
+    /// What stands in for it; `None` leaves it as it is.
+    value: Option<Cow<'a, str>>,
+    /// Whether it is `$ARGUMENTS` in some form.
+    is_arguments: bool,
+}
+
+/// `[12]` at the start of a text: the number and the length.
+fn index_in_brackets(text: &str) -> Option<(usize, usize)> {
+    let inside = text.strip_prefix('[')?.split(']').next()?;
+    let closed = text.len() > inside.len() + 1;
+    let digits = !inside.is_empty() && inside.bytes().all(|byte| byte.is_ascii_digit());
+    // A number too large to count has no word either.
+    (closed && digits).then(|| (inside.parse().unwrap_or(usize::MAX), inside.len() + 2))
+}
+
+fn continues_word(rest: &str) -> bool {
+    rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+fn append_paragraph(text: &mut String, paragraph: &str) {
+    while !text.is_empty() && !text.ends_with("\n\n") {
+        text.push('\n');
+    }
+    text.push_str(paragraph);
+}
+
+/// Splits words as a shell does: blanks separate, quotes and backslashes bind. A quote that is
+/// never closed is an ordinary character.
+pub fn split_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let after = &rest[character.len_utf8()..];
+        rest = after;
+        match character {
+            c if c.is_whitespace() => words.extend(word.take()),
+            '\\' => {
+                let escaped = after.chars().next();
+                word.get_or_insert_default().push(escaped.unwrap_or('\\'));
+                rest = &after[escaped.map_or(0, char::len_utf8)..];
+            }
+            quote @ ('\'' | '"') => match quoted(after, quote) {
+                Some((inside, length)) => {
+                    word.get_or_insert_default().push_str(&inside);
+                    rest = &after[length..];
+                }
+                None => word.get_or_insert_default().push(quote),
+            },
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// The inside of a quoted part, unescaped, and its length with the closing quote.
+fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
+    let mut inside = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            c if c == quote => return Some((inside, at + c.len_utf8())),
+            '\\' if quote == '"' => match characters.next() {
+                Some((_, c @ ('"' | '\\' | '$' | '`'))) => inside.push(c),
+                Some((_, c)) => inside.extend(['\\', c]),
+                None => inside.push('\\'),
+            },
+            c => inside.push(c),
+        }
+    }
+    None
+}

@@ -1,0 +1,57 @@
+//! What a skill is called.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+
+/// A name that can stand in a path and in a URI: not empty, no separators, no control
+/// characters, not hidden.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SkillName(Box<str>);
+
+impl SkillName {
+    /// Takes a name as it was written: in NFKC, blanks around it dropped and inside it
+    /// collapsed. `None` if it is empty or unsafe.
+    pub fn parse(text: &str) -> Option<Self> {
+        let name = normalize(text.trim());
+        let name = match name.contains(char::is_whitespace) {
+            true => Cow::Owned(name.split_whitespace().collect::<Vec<_>>().join(" ")),
+            false => name,
+        };
+        is_safe(&name).then(|| Self(name.into()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SkillName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Unicode form NFKC.
+pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
+    match text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.nfkc().collect()),
+    }
+}
+
+/// Whether a normalized name can stand in a path and in a URI.
+fn is_safe(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('.')
+        && !name.contains(|c: char| matches!(c, '/' | '\\') || is_deceptive(c))
+}
+
+/// Control characters and those that reorder what a reader sees.
+pub(crate) fn is_deceptive(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
