@@ -1,2 +1,48 @@
-//! Benchmarks.
-fn main() {}
+//! `prowess-bench NAME`: runs a benchmark, prints goal, measurement and verdict of every row,
+//! and writes them to `bench/RESULTS.md`.
+
+mod format;
+mod measure;
+mod results;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use results::{Row, Verdict};
+
+/// A benchmark: its name on the command line and what runs it.
+type Bench = (&'static str, fn() -> Result<Vec<Row>>);
+
+const BENCHES: &[Bench] = &[("format", format::run)];
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let Some(name) = std::env::args().nth(1) else {
+        let names: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
+        bail!("name a benchmark: {}", names.join(", "));
+    };
+    let Some((name, bench)) = BENCHES.iter().find(|(known, _)| *known == name) else {
+        bail!("there is no benchmark '{name}'");
+    };
+    if cfg!(debug_assertions) {
+        bail!("measure a release build: ./dev bench {name}");
+    }
+    let rows = bench()?;
+    println!("{}", results::table(&rows));
+    results::write(name, &rows)?;
+    let failed = rows.iter().any(|row| row.verdict != Verdict::Pass);
+    Ok(if failed {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
+}

@@ -99,9 +99,14 @@ pub(crate) type Problems<'a> = dyn FnMut(ByteRange, String) + 'a;
 pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec<ToolConfig> {
     let mut configs: Vec<ToolConfig> = Vec::new();
     for record in records(node, "tool_configs", problems) {
-        let Some(name) = record.required_text("name", problems) else { continue };
+        let Some(name) = record.required_text("name", problems) else {
+            continue;
+        };
         if configs.iter().any(|config| config.name == name) {
-            record.problem(problems, &format!("declares the tool '{name}' a second time"));
+            record.problem(
+                problems,
+                &format!("declares the tool '{name}' a second time"),
+            );
             continue;
         }
         let args = match record.mapping.get("args") {
@@ -122,9 +127,14 @@ pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec
 fn read_arguments(node: &Node, tool: &str, problems: &mut Problems<'_>) -> Vec<ToolArgument> {
     let mut arguments: Vec<ToolArgument> = Vec::new();
     for record in records(node, &format!("the args of '{tool}'"), problems) {
-        let Some(name) = record.required_text("name", problems) else { continue };
+        let Some(name) = record.required_text("name", problems) else {
+            continue;
+        };
         if arguments.iter().any(|argument| argument.name == name) {
-            record.problem(problems, &format!("declares the argument '{name}' a second time"));
+            record.problem(
+                problems,
+                &format!("declares the argument '{name}' a second time"),
+            );
             continue;
         }
         let kind = record.text("type", problems).map_or(ArgumentKind::String, |word| {
@@ -155,9 +165,14 @@ pub(crate) fn read_resource_configs(
 ) -> Vec<ResourceConfig> {
     let mut configs: Vec<ResourceConfig> = Vec::new();
     for record in records(node, "resource_configs", problems) {
-        let Some(name) = record.required_text("name", problems) else { continue };
+        let Some(name) = record.required_text("name", problems) else {
+            continue;
+        };
         if configs.iter().any(|config| config.name == name) {
-            record.problem(problems, &format!("declares the resource '{name}' a second time"));
+            record.problem(
+                problems,
+                &format!("declares the resource '{name}' a second time"),
+            );
             continue;
         }
         let config = ResourceConfig {
@@ -169,7 +184,10 @@ pub(crate) fn read_resource_configs(
             name,
         };
         if config.file.is_none() && config.content.is_none() && !config.dynamic {
-            let lacks = format!("gives '{}' no content: set file, content or dynamic", config.name);
+            let lacks = format!(
+                "gives '{}' no content: set file, content or dynamic",
+                config.name
+            );
             record.problem(problems, &lacks);
         }
         configs.push(config);
@@ -183,10 +201,16 @@ pub(crate) fn read_mcp_tool_configs(
 ) -> Vec<McpToolConfig> {
     let mut configs = Vec::new();
     for record in records(node, "mcp_tool_configs", problems) {
-        let Some(server) = record.required_text("server", problems) else { continue };
+        let Some(server) = record.required_text("server", problems) else {
+            continue;
+        };
         let tools = record.mapping.get("tools").map(names).unwrap_or_default();
         let load_all = record.boolean("load_all", false, problems);
-        configs.push(McpToolConfig { server, tools, load_all });
+        configs.push(McpToolConfig {
+            server,
+            tools,
+            load_all,
+        });
     }
     configs
 }
@@ -200,9 +224,11 @@ pub(crate) fn names(node: &Node) -> Vec<String> {
             .collect()
     };
     match &node.value {
-        Value::Sequence(items) => {
-            items.iter().filter_map(Node::as_text).map(|name| name.trim().to_owned()).collect()
-        }
+        Value::Sequence(items) => items
+            .iter()
+            .filter_map(Node::as_text)
+            .map(|name| name.trim().to_owned())
+            .collect(),
         _ => node.as_text().map(split).unwrap_or_default(),
     }
 }
@@ -220,7 +246,10 @@ fn records<'a>(node: &'a Node, list: &str, problems: &mut Problems<'_>) -> Vec<R
         Value::Null => &[],
         Value::Sequence(items) => items.as_slice(),
         _ => {
-            problems(node.range, format!("{list} must be a list of mappings, not {}", node.kind()));
+            problems(
+                node.range,
+                format!("{list} must be a list of mappings, not {}", node.kind()),
+            );
             &[]
         }
     };
@@ -228,8 +257,15 @@ fn records<'a>(node: &'a Node, list: &str, problems: &mut Problems<'_>) -> Vec<R
     for (at, item) in items.iter().enumerate() {
         let place = format!("{list}[{at}]");
         match item.as_mapping() {
-            Some(mapping) => records.push(Record { mapping, range: item.range, place }),
-            None => problems(item.range, format!("{place} must be a mapping, not {}", item.kind())),
+            Some(mapping) => records.push(Record {
+                mapping,
+                range: item.range,
+                place,
+            }),
+            None => problems(
+                item.range,
+                format!("{place} must be a mapping, not {}", item.kind()),
+            ),
         }
     }
     records
@@ -241,7 +277,9 @@ impl Record<'_> {
     }
 
     fn required_text(&self, key: &str, problems: &mut Problems<'_>) -> Option<String> {
-        let text = self.text(key, problems).filter(|text| !text.trim().is_empty());
+        let text = self
+            .text(key, problems)
+            .filter(|text| !text.trim().is_empty());
         if text.is_none() {
             self.problem(problems, &format!("has no '{key}'"));
         }
@@ -262,9 +300,15 @@ impl Record<'_> {
     }
 
     fn boolean(&self, key: &str, default: bool, problems: &mut Problems<'_>) -> bool {
-        let Some(node) = self.mapping.get(key) else { return default };
+        let Some(node) = self.mapping.get(key) else {
+            return default;
+        };
         node.as_bool().unwrap_or_else(|| {
-            let message = format!("{}.{key} must be true or false, not {}", self.place, node.kind());
+            let message = format!(
+                "{}.{key} must be true or false, not {}",
+                self.place,
+                node.kind()
+            );
             problems(node.range, message);
             default
         })

@@ -33,7 +33,11 @@ pub(crate) struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     pub(crate) fn new(source: &'a str, profile: Profile) -> Self {
-        Self { source, profile, diagnostics: Vec::new() }
+        Self {
+            source,
+            profile,
+            diagnostics: Vec::new(),
+        }
     }
 
     /// Reports a finding, unless the profile does not care.
@@ -54,8 +58,8 @@ impl<'a> Checker<'a> {
 
     fn push(&mut self, code: Code, range: ByteRange, message: String, help: Option<String>) {
         if let Some(level) = code.level(self.profile) {
-            let mut diagnostic = Diagnostic::new(code, level, message)
-                .with_span(Span::locate(self.source, range));
+            let mut diagnostic =
+                Diagnostic::new(code, level, message).with_span(Span::locate(self.source, range));
             diagnostic.help = help;
             self.diagnostics.push(diagnostic);
         }

@@ -29,7 +29,11 @@ pub(super) fn read_repaired(
         Ok(reading) => reading,
         Err((error, range)) => {
             let second = (error, quoted.restore(range, base));
-            return Err(if second.1.start > first.1.start { second } else { first });
+            return Err(if second.1.start > first.1.start {
+                second
+            } else {
+                first
+            });
         }
     };
     quoted.restore_mapping(&mut reading.mapping, base);
@@ -38,7 +42,10 @@ pub(super) fn read_repaired(
     }
     reading.notes.extend(broken.into_iter().map(|value| Note {
         range: ByteRange::new(base + value.start, base + value.end),
-        kind: NoteKind::ReadAsText { key: value.key.to_owned(), error: value.error },
+        kind: NoteKind::ReadAsText {
+            key: value.key.to_owned(),
+            error: value.error,
+        },
     }));
     Ok(reading)
 }
@@ -61,7 +68,9 @@ fn broken_values<'a>(text: &'a str, limits: &Limits) -> Vec<Broken<'a>> {
     let mut pending = lines.next();
     while let Some((at, line)) = pending {
         pending = lines.next();
-        let Some(value) = Line::parse(line) else { continue };
+        let Some(value) = Line::parse(line) else {
+            continue;
+        };
         let is_block_scalar = is_block_header(value.text);
         let mut end = at + value.start + value.text.len();
         // What is indented deeper belongs to this value.
@@ -85,7 +94,9 @@ fn broken_values<'a>(text: &'a str, limits: &Limits) -> Vec<Broken<'a>> {
             continue;
         }
         let start = at + value.start;
-        let Some(error) = value.error(limits) else { continue };
+        let Some(error) = value.error(limits) else {
+            continue;
+        };
         if let Some(items) = value.broken_items() {
             if !below {
                 broken.extend(items.into_iter().map(|(from, to)| Broken {
@@ -97,7 +108,12 @@ fn broken_values<'a>(text: &'a str, limits: &Limits) -> Vec<Broken<'a>> {
             }
             continue;
         }
-        broken.push(Broken { key: value.key, start, end, error });
+        broken.push(Broken {
+            key: value.key,
+            start,
+            end,
+            error,
+        });
     }
     broken
 }
@@ -136,7 +152,12 @@ impl<'a> Line<'a> {
             ("-", dash?, rest)
         };
         let start = line.len() - value.trim_start().len();
-        Some(Self { key, key_column, start, text: value.trim() })
+        Some(Self {
+            key,
+            key_column,
+            start,
+            text: value.trim(),
+        })
     }
 
     /// What YAML says against this value alone; nothing if it is fine or may go on below.
@@ -166,7 +187,9 @@ impl<'a> Line<'a> {
     fn is_alias(&self) -> bool {
         self.text.strip_prefix('*').is_some_and(|name| {
             !name.is_empty()
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
         })
     }
 
@@ -200,8 +223,13 @@ fn closes(rest: &str, quote: char) -> bool {
 }
 
 fn is_block_header(value: &str) -> bool {
-    let header = value.split_once(" #").map_or(value, |(header, _)| header).trim_end();
-    let Some(modifiers) = header.strip_prefix(['|', '>']) else { return false };
+    let header = value
+        .split_once(" #")
+        .map_or(value, |(header, _)| header)
+        .trim_end();
+    let Some(modifiers) = header.strip_prefix(['|', '>']) else {
+        return false;
+    };
     modifiers.len() <= 2 && modifiers.bytes().all(|byte| b"+-123456789".contains(&byte))
 }
 
@@ -214,7 +242,10 @@ struct Quoted {
 
 impl Quoted {
     fn new(original: &str, parts: &[Broken<'_>]) -> Self {
-        let mut quoted = Self { text: String::with_capacity(original.len() + 64), inserted: vec![] };
+        let mut quoted = Self {
+            text: String::with_capacity(original.len() + 64),
+            inserted: vec![],
+        };
         let mut at = 0;
         for part in parts {
             quoted.text.push_str(&original[at..part.start]);
@@ -256,7 +287,9 @@ impl Quoted {
         node.range = self.restore(node.range, base);
         match &mut node.value {
             Value::Sequence(items) => {
-                items.iter_mut().for_each(|item| self.restore_node(item, base));
+                items
+                    .iter_mut()
+                    .for_each(|item| self.restore_node(item, base));
             }
             Value::Mapping(mapping) => self.restore_mapping(mapping, base),
             _ => {}

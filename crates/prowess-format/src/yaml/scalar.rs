@@ -122,32 +122,34 @@ fn is_decimal(text: &str) -> bool {
 /// What a YAML 1.1 reader such as `PyYAML` makes of a plain scalar that is text to us: `yes` is a
 /// boolean there, `2024-01-01` a date, `1:30` a number.
 pub fn yaml11_reading(text: &str) -> Option<&'static str> {
-    let lower = text.to_ascii_lowercase();
-    let one_case = text == lower || text == text.to_ascii_uppercase() || {
-        let mut characters = text.chars();
-        characters.next().is_some_and(|first| first.is_ascii_uppercase())
-            && characters.as_str() == &lower[1..]
-    };
-    if one_case && matches!(&*lower, "yes" | "no" | "on" | "off") {
-        return Some("a boolean");
+    match *text.as_bytes().first()? {
+        b'y' | b'Y' | b'n' | b'N' | b'o' | b'O' => yaml11_boolean(text).then_some("a boolean"),
+        b'0'..=b'9' | b'-' | b'+' if is_date(text) => Some("a date"),
+        b'0'..=b'9' | b'-' | b'+' if is_yaml11_number(text) => Some("a number"),
+        _ => None,
     }
-    let first = *text.as_bytes().first()?;
-    if !(first.is_ascii_digit() || matches!(first, b'-' | b'+')) {
-        return None;
-    }
+}
+
+/// `yes`, `no`, `on`, `off` in lower case, in upper case or capitalized.
+fn yaml11_boolean(text: &str) -> bool {
+    ["yes", "no", "on", "off"].iter().any(|word| {
+        text.eq_ignore_ascii_case(word)
+            && (text[1..] == word[1..] || text == word.to_ascii_uppercase())
+    })
+}
+
+/// `1_000` and the base-60 `1:30`.
+fn is_yaml11_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let only = |allowed: &[u8]| {
-        unsigned.bytes().all(|byte| byte.is_ascii_digit() || allowed.contains(&byte))
+        unsigned
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || allowed.contains(&byte))
     };
-    if is_date(text) {
-        Some("a date")
-    } else if (unsigned.contains(':') && only(b":._") && !unsigned.ends_with(':'))
-        || (unsigned.contains('_') && only(b"_.") && unsigned.starts_with(|c: char| c != '_'))
-    {
-        Some("a number")
-    } else {
-        None
-    }
+    let begins = unsigned.starts_with(|c: char| c.is_ascii_digit());
+    begins
+        && !unsigned.ends_with(':')
+        && ((unsigned.contains(':') && only(b":._")) || (unsigned.contains('_') && only(b"_.")))
 }
 
 fn is_date(text: &str) -> bool {
@@ -155,6 +157,8 @@ fn is_date(text: &str) -> bool {
     bytes.len() >= 8
         && bytes[..4].iter().all(u8::is_ascii_digit)
         && bytes[4] == b'-'
-        && text[5..].bytes().all(|byte| byte.is_ascii_digit() || b"-:.TtZz +".contains(&byte))
+        && text[5..]
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b"-:.TtZz +".contains(&byte))
         && text[5..].bytes().filter(|byte| *byte == b'-').count() >= 1
 }

@@ -27,7 +27,9 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
         checker.report_with_help(
             Code::LongBody,
             ByteRange::new(start, start + first.len()),
-            format!("The file has {lines} lines; the specification advises at most {ADVISED_LINES}"),
+            format!(
+                "The file has {lines} lines; the specification advises at most {ADVISED_LINES}"
+            ),
             "move details into files of the skill and name them in the body",
         );
     }
@@ -46,7 +48,9 @@ fn check_links(
         let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event else {
             continue;
         };
-        let Some(path) = relative_path(&dest_url) else { continue };
+        let Some(path) = relative_path(&dest_url) else {
+            continue;
+        };
         if !file_exists(&path) {
             checker.report_with_help(
                 Code::BrokenLink,
@@ -62,7 +66,10 @@ fn check_links(
 fn relative_path(link: &str) -> Option<String> {
     let path = link.split(['#', '?']).next().unwrap_or_default();
     let has_scheme = path.split_once(':').is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+        !scheme.is_empty()
+            && scheme
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
     });
     let special = path.is_empty() || has_scheme || path.starts_with(['/', '$', '{', '<', '~']);
     // Placeholders in templates are not links.

@@ -74,8 +74,11 @@ fn nearest(key: &str, profile: Profile) -> Option<&'static str> {
         .filter(|field| is_known(field, profile))
         .map(|field| {
             let same = separators(&folded) == separators(field.key);
-            let distance =
-                if same { 0 } else { strsim::osa_distance(&folded, field.key) };
+            let distance = if same {
+                0
+            } else {
+                strsim::osa_distance(&folded, field.key)
+            };
             (distance, field.key)
         })
         .filter(|(distance, known)| {

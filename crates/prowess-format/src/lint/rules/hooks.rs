@@ -50,7 +50,10 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
             checker.report_with_help(
                 Code::WrongType,
                 entry.key_range.to(entry.value.range),
-                format!("Field 'hooks.{}' must be a list of mappings with a list 'hooks'", entry.key),
+                format!(
+                    "Field 'hooks.{}' must be a list of mappings with a list 'hooks'",
+                    entry.key
+                ),
                 "write `- matcher: Bash`, then `hooks:`, then `- type: command`",
             );
         }
@@ -58,11 +61,16 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
 }
 
 fn is_group(group: &Node) -> bool {
-    group.as_mapping().and_then(|group| group.get("hooks")).is_some_and(|handlers| {
-        handlers
-            .as_sequence()
-            .is_some_and(|handlers| handlers.iter().all(|handler| handler.as_mapping().is_some()))
-    })
+    group
+        .as_mapping()
+        .and_then(|group| group.get("hooks"))
+        .is_some_and(|handlers| {
+            handlers.as_sequence().is_some_and(|handlers| {
+                handlers
+                    .iter()
+                    .all(|handler| handler.as_mapping().is_some())
+            })
+        })
 }
 
 fn report_unknown(entry: &Entry, checker: &mut Checker<'_>) {

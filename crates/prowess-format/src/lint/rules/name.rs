@@ -54,7 +54,10 @@ fn check_written(document: &Document<'_>, checker: &mut Checker<'_>) {
         checker.report_with_help(
             Code::UnsafeName,
             range,
-            format!("Skill name '{}' cannot be part of a path", name.escape_debug()),
+            format!(
+                "Skill name '{}' cannot be part of a path",
+                name.escape_debug()
+            ),
             "use lowercase letters, digits and hyphens",
         );
     }
@@ -73,7 +76,13 @@ fn check_written(document: &Document<'_>, checker: &mut Checker<'_>) {
 
 /// The ordinary case, decided at once.
 fn looks_plain(name: &str) -> bool {
-    name.len() <= MAX_NAME_CHARS && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    name.len() <= MAX_NAME_CHARS
+        && name.split('-').all(|part| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        })
 }
 
 fn check_form(name: &str, range: crate::span::ByteRange, checker: &mut Checker<'_>) {

@@ -1,12 +1,14 @@
 //! Tool lists.
 
-use crate::lint::{Checker, Code, Document};
-use crate::tools::{is_balanced, read_tools, split_tools};
+use crate::lint::{Checker, Code, Document, Profile};
+use crate::tools::{ToolPattern, is_balanced, read_tools, split_tools};
 use crate::yaml::{Node, Value};
 
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
     for key in ["allowed-tools", "disallowed-tools"] {
-        let Some(node) = document.mapping.get(key) else { continue };
+        let Some(node) = document.mapping.get(key) else {
+            continue;
+        };
         if key == "allowed-tools" && matches!(node.value, Value::Sequence(_)) {
             checker.report_with_help(
                 Code::ToolListForm,
@@ -30,12 +32,22 @@ fn check_item(key: &str, item: &Node, checker: &mut Checker<'_>) {
             Code::MalformedTool,
             item.range,
             format!("Field '{key}' has a parenthesis without its partner"),
-            format!("it is read as {} entries: {}", entries.len(), entries.join(" | ")),
+            format!(
+                "it is read as {} entries: {}",
+                entries.len(),
+                entries.join(" | ")
+            ),
         );
         return;
     }
-    let spaced = |pattern: &&crate::tools::ToolPattern| {
-        pattern.scope.as_deref().is_some_and(|scope| scope.contains([' ', ',']))
+    if checker.profile != Profile::DeepAgents {
+        return;
+    }
+    let spaced = |pattern: &&ToolPattern| {
+        pattern
+            .scope
+            .as_deref()
+            .is_some_and(|scope| scope.contains([' ', ',']))
     };
     if let Some(pattern) = read_tools(item).iter().find(spaced) {
         checker.report(

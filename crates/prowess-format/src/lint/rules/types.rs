@@ -10,7 +10,9 @@ const MAX_COMPATIBILITY_CHARS: usize = 500;
 
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
     for entry in &document.mapping {
-        let Some(field) = field(&entry.key) else { continue };
+        let Some(field) = field(&entry.key) else {
+            continue;
+        };
         check_kind(field, entry, checker);
         check_text(document, field, entry, checker);
         if field.key == "compatibility" {
@@ -36,7 +38,9 @@ fn check_kind(field: &Field, entry: &Entry, checker: &mut Checker<'_>) {
             return checker.report_with_help(
                 Code::UnquotedNumber,
                 node.range,
-                format!("Field '{key}' is the number {spelling}; it is read as the text '{spelling}'"),
+                format!(
+                    "Field '{key}' is the number {spelling}; it is read as the text '{spelling}'"
+                ),
                 format!("write {key}: \"{spelling}\""),
             );
         }
@@ -62,7 +66,11 @@ fn check_kind(field: &Field, entry: &Entry, checker: &mut Checker<'_>) {
             if node.as_bool().is_some() {
                 return;
             }
-            let word = node.as_text().unwrap_or_default().escape_debug().to_string();
+            let word = node
+                .as_text()
+                .unwrap_or_default()
+                .escape_debug()
+                .to_string();
             return checker.report_with_help(
                 Code::InvalidValue,
                 node.range,
@@ -95,7 +103,12 @@ fn check_kind(field: &Field, entry: &Entry, checker: &mut Checker<'_>) {
         kind => format!("it is {kind}"),
     };
     let range = entry.key_range.to(node.range);
-    checker.report_with_help(Code::WrongType, range, format!("Field '{key}' {wanted}"), help);
+    checker.report_with_help(
+        Code::WrongType,
+        range,
+        format!("Field '{key}' {wanted}"),
+        help,
+    );
 }
 
 fn check_supported(key: &str, word: &str, node: &Node, checker: &mut Checker<'_>) {
@@ -113,7 +126,9 @@ fn check_text(document: &Document<'_>, field: &Field, entry: &Entry, checker: &m
     if !matches!(field.kind, FieldKind::Text) {
         return;
     }
-    let Some(text) = entry.value.as_str() else { return };
+    let Some(text) = entry.value.as_str() else {
+        return;
+    };
     check_ambiguous(document, field.key, &entry.value, checker);
     check_characters(field.key, &entry.value, checker);
     if matches!(field.key, "description" | "when_to_use") && document.is_bare(&entry.value) {
@@ -135,7 +150,9 @@ fn check_text(document: &Document<'_>, field: &Field, entry: &Entry, checker: &m
 
 fn check_ambiguous(document: &Document<'_>, key: &str, node: &Node, checker: &mut Checker<'_>) {
     let Some(text) = node.as_str() else { return };
-    let Some(reading) = yaml11_reading(text).filter(|_| document.is_bare(node)) else { return };
+    let Some(reading) = yaml11_reading(text).filter(|_| document.is_bare(node)) else {
+        return;
+    };
     checker.report_with_help(
         Code::AmbiguousScalar,
         node.range,
@@ -145,18 +162,32 @@ fn check_ambiguous(document: &Document<'_>, key: &str, node: &Node, checker: &mu
 }
 
 fn check_characters(key: &str, node: &Node, checker: &mut Checker<'_>) {
+    let Some(text) = node.as_str() else { return };
+    // Nearly all text is printable ASCII; only the rest needs a closer look.
+    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return;
+    }
     let deceptive = |c: &char| is_deceptive(*c) && !matches!(c, '\n' | '\t');
-    let Some(found) = node.as_str().and_then(|text| text.chars().find(deceptive)) else { return };
+    let Some(found) = text.chars().find(deceptive) else {
+        return;
+    };
     checker.report_with_help(
         Code::ControlCharacters,
         node.range,
-        format!("Field '{key}' holds the invisible character U+{:04X}", u32::from(found)),
+        format!(
+            "Field '{key}' holds the invisible character U+{:04X}",
+            u32::from(found)
+        ),
         "remove it: it can hide text or steer a terminal",
     );
 }
 
 fn check_compatibility(entry: &Entry, checker: &mut Checker<'_>) {
-    let characters = entry.value.as_text().map_or(0, |text| text.chars().count());
+    let text = entry.value.as_text().unwrap_or_default();
+    if text.len() <= MAX_COMPATIBILITY_CHARS {
+        return;
+    }
+    let characters = text.chars().count();
     if characters > MAX_COMPATIBILITY_CHARS {
         checker.report_with_help(
             Code::CompatibilityTooLong,
@@ -172,20 +203,21 @@ fn check_compatibility(entry: &Entry, checker: &mut Checker<'_>) {
 
 fn check_metadata(document: &Document<'_>, node: &Node, checker: &mut Checker<'_>) {
     for entry in node.as_mapping().into_iter().flatten() {
-        let key = format!("metadata.{}", entry.key);
         match &entry.value.value {
             Value::Number(number) if number.spelling_is_fragile() => {
-                let spelling = number.spelling();
+                let (key, spelling) = (&entry.key, number.spelling());
                 checker.report_with_help(
                     Code::UnquotedNumber,
                     entry.value.range,
-                    format!("Field '{key}' is a number that other readers do not keep as '{spelling}'"),
-                    format!("write {}: \"{spelling}\"", entry.key),
+                    format!(
+                        "Field 'metadata.{key}' is a number that others do not keep as '{spelling}'"
+                    ),
+                    format!("write {key}: \"{spelling}\""),
                 );
             }
             Value::String(_) => {
                 check_ambiguous(document, &entry.key, &entry.value, checker);
-                check_characters(&key, &entry.value, checker);
+                check_characters(&entry.key, &entry.value, checker);
             }
             _ => {}
         }

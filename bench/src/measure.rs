@@ -1,0 +1,61 @@
+//! Timing that survives a noisy machine: contenders take turns, medians count.
+
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// How often the contenders take turns.
+const ROUNDS: usize = 21;
+/// How long one turn lasts, about.
+const TURN_SECONDS: f64 = 0.02;
+
+/// Something to time.
+pub(crate) type Contender<'a> = &'a dyn Fn();
+
+/// The median seconds per call of each contender.
+pub(crate) fn medians<const N: usize>(contenders: [Contender<'_>; N]) -> [f64; N] {
+    let calls = contenders.map(|contender| {
+        let once = seconds(contender, 200) / 200.0;
+        ((TURN_SECONDS / once.max(1e-9)) as usize).max(1)
+    });
+    let mut samples: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(ROUNDS));
+    for _ in 0..ROUNDS {
+        for at in 0..N {
+            samples[at].push(seconds(contenders[at], calls[at]) / calls[at] as f64);
+        }
+    }
+    samples.map(|mut samples| {
+        samples.sort_by(f64::total_cmp);
+        samples[ROUNDS / 2]
+    })
+}
+
+fn seconds(contender: Contender<'_>, calls: usize) -> f64 {
+    let start = Instant::now();
+    for _ in 0..calls {
+        black_box(contender)();
+    }
+    start.elapsed().as_secs_f64()
+}
+
+/// Runs a Python script with `input` as its argument; it prints one number per line.
+///
+/// The interpreter is `PROWESS_PEERS_PYTHON`, which `./dev bench` sets.
+pub(crate) fn python(script: &str, input: &str) -> Result<Vec<f64>> {
+    let python =
+        std::env::var("PROWESS_PEERS_PYTHON").context("PROWESS_PEERS_PYTHON is not set")?;
+    let output = Command::new(python).args(["-c", script, input]).output()?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let lines = String::from_utf8(output.stdout)?;
+    lines
+        .lines()
+        .map(|line| {
+            line.parse()
+                .with_context(|| format!("not a number: {line}"))
+        })
+        .collect()
+}
