@@ -1,5 +1,7 @@
 //! `prowess`, the command line.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod cli;
 mod commands;
 mod locate;

@@ -3,14 +3,12 @@
 use std::borrow::Cow;
 use std::io;
 
-/// Text with control characters and characters that reorder text made visible, so that a skill
-/// cannot move the cursor, recolour, or hide what it says. Line breaks and tabs stay.
+use prowess_format::is_deceptive;
+
+/// Text with deceptive characters made visible, so that a skill cannot move the cursor, recolour,
+/// or hide what it says. Line breaks and tabs stay.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| {
-        (c.is_control() && !matches!(c, '\n' | '\t'))
-            || matches!(c,
-                '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let harmful = |c: char| is_deceptive(c) && !matches!(c, '\n' | '\t');
     if !text.contains(harmful) {
         return Cow::Borrowed(text);
     }

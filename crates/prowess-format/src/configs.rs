@@ -110,7 +110,7 @@ pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec
             continue;
         }
         let args = match record.mapping.get("args") {
-            Some(args) => read_arguments(args, &name, problems),
+            Some(args) => read_arguments(args, &format!("{}.args", record.place), problems),
             None => Vec::new(),
         };
         configs.push(ToolConfig {
@@ -124,9 +124,9 @@ pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec
     configs
 }
 
-fn read_arguments(node: &Node, tool: &str, problems: &mut Problems<'_>) -> Vec<ToolArgument> {
+fn read_arguments(node: &Node, list: &str, problems: &mut Problems<'_>) -> Vec<ToolArgument> {
     let mut arguments: Vec<ToolArgument> = Vec::new();
-    for record in records(node, &format!("the args of '{tool}'"), problems) {
+    for record in records(node, list, problems) {
         let Some(name) = record.required_text("name", problems) else {
             continue;
         };

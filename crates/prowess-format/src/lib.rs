@@ -5,6 +5,8 @@
 //! says everything there is to say about it in one pass. Whether a finding is an error is up to
 //! the [`Profile`]; whether a skill can be used is up to [`Parsed::skill`] alone.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod arguments;
 mod configs;
 mod diagnostic;
@@ -24,7 +26,7 @@ pub use diagnostic::{Diagnostic, Level};
 pub use fields::{CONTEXTS, EFFORTS, FIELDS, Field, FieldKind, Origin, SHELLS, field};
 pub use frontmatter::{Context, Effort, Frontmatter, Shell};
 pub use lint::{Code, Profile, UnknownProfile};
-pub use name::SkillName;
+pub use name::{SkillName, is_deceptive};
 pub use skill::{Options, Parsed, Skill};
 pub use span::{ByteRange, Span};
 pub use split::{Before, ClosingLine, Split, SplitError, split};

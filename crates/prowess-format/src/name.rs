@@ -49,9 +49,11 @@ fn is_safe(name: &str) -> bool {
         && !name.contains(|c: char| matches!(c, '/' | '\\') || is_deceptive(c))
 }
 
-/// Control characters and those that reorder what a reader sees.
-pub(crate) fn is_deceptive(character: char) -> bool {
+/// Whether a character can deceive a reader or steer a terminal: controls, marks that reorder
+/// text, byte order marks, and the invisible tags that smuggle text past people.
+pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(character,
-            '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{feff}' | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
 }

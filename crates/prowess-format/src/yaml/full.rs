@@ -71,13 +71,12 @@ impl<'a> Composer<'a> {
         loop {
             let (event, span) = self.next()?;
             match event {
-                Event::StreamStart | Event::DocumentEnd => {}
                 Event::StreamEnd => break,
                 Event::DocumentStart(..) if root.is_some() => {
                     let error = YamlError::Syntax("a second document begins here".to_owned());
                     return Err((error, self.range(span)));
                 }
-                Event::DocumentStart(..) => {}
+                Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 event => root = Some(self.node(event, span, 0)?),
             }
         }

@@ -32,7 +32,10 @@ fn check_kind(field: &Field, entry: &Entry, checker: &mut Checker<'_>) {
         return;
     }
     let wanted = match (kind, &node.value) {
-        (FieldKind::Text, Value::String(_)) | (FieldKind::Mapping, Value::Mapping(_)) => return,
+        (FieldKind::Text | FieldKind::Names | FieldKind::Tools, Value::String(_))
+        | (FieldKind::Mapping, Value::Mapping(_))
+        // The rules for configurations say more.
+        | (FieldKind::Records, _) => return,
         (FieldKind::Text, Value::Number(number)) => {
             let spelling = number.spelling();
             return checker.report_with_help(
@@ -78,7 +81,6 @@ fn check_kind(field: &Field, entry: &Entry, checker: &mut Checker<'_>) {
                 "use true or false",
             );
         }
-        (FieldKind::Names | FieldKind::Tools, Value::String(_)) => return,
         (FieldKind::Names | FieldKind::Tools, Value::Sequence(items)) => {
             match items.iter().find(|item| item.as_str().is_none()) {
                 None => return,
@@ -95,8 +97,6 @@ fn check_kind(field: &Field, entry: &Entry, checker: &mut Checker<'_>) {
         }
         (FieldKind::Names | FieldKind::Tools, _) => "must be a string or a list of strings",
         (FieldKind::Mapping, _) => "must be a mapping",
-        // The rules for configurations say more.
-        (FieldKind::Records, _) => return,
     };
     let help = match node.kind() {
         "null" => "give it a value or remove it".to_owned(),
