@@ -24,20 +24,11 @@ pub fn split(data: &[u8]) {
     };
     let is_fence = |line: &str| line.trim_end_matches([' ', '\t', '\r']) == "---";
     let frontmatter = &text[split.frontmatter.clone()];
-    let opening = text[..split.frontmatter.start]
-        .strip_suffix('\n')
-        .expect("a whole line");
-    let opening = opening
-        .rsplit('\n')
-        .next()
-        .unwrap()
-        .trim_start_matches('\u{feff}');
+    let opening = text[..split.frontmatter.start].strip_suffix('\n').expect("a whole line");
+    let opening = opening.rsplit('\n').next().unwrap().trim_start_matches('\u{feff}');
     let closing = &text[split.frontmatter.end..split.body.start];
     assert!(is_fence(opening), "opening fence {opening:?}");
-    assert!(
-        is_fence(closing.strip_suffix('\n').unwrap_or(closing)),
-        "closing fence {closing:?}"
-    );
+    assert!(is_fence(closing.strip_suffix('\n').unwrap_or(closing)), "closing fence {closing:?}");
     assert!(frontmatter.is_empty() || frontmatter.ends_with('\n'));
     assert!(!frontmatter.split('\n').any(is_fence), "a fence inside");
     assert!(frontmatter.len() <= limit);

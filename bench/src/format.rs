@@ -34,19 +34,11 @@ print(median(lambda: yaml.load(text, Loader=yaml.CSafeLoader), 500))
 ";
 
 pub(crate) fn run() -> Result<Vec<Row>> {
-    ensure!(
-        FRONTMATTER.len() == 400,
-        "the frontmatter has {} bytes",
-        FRONTMATTER.len()
-    );
+    ensure!(FRONTMATTER.len() == 400, "the frontmatter has {} bytes", FRONTMATTER.len());
     let text = format!("---\n{FRONTMATTER}---\n{BODY}");
     let options = Options::new().in_folder("pdf-forms");
     let parsed = Skill::parse(&text, &options);
-    ensure!(
-        parsed.skill.is_some() && parsed.diagnostics.is_empty(),
-        "{:?}",
-        parsed.diagnostics
-    );
+    ensure!(parsed.skill.is_some() && parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
 
     let [ours, events, value] = medians([
         &|| {
@@ -75,12 +67,7 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     let c_loader = "PyYAML C loader to parse + full validation";
     match python(PYYAML, FRONTMATTER).as_deref() {
         Ok([python, c]) => {
-            rows.push(Row::at_least(
-                safe_load,
-                python / ours,
-                100.0,
-                &detail(*python),
-            ));
+            rows.push(Row::at_least(safe_load, python / ours, 100.0, &detail(*python)));
             rows.push(Row::at_least(c_loader, c / ours, 10.0, &detail(*c)));
         }
         other => {

@@ -1,6 +1,7 @@
 //! `prowess-bench NAME`: runs a benchmark, prints goal, measurement and verdict of every row,
 //! and writes them to `bench/RESULTS.md`.
 
+mod discovery;
 mod format;
 mod measure;
 mod results;
@@ -13,7 +14,7 @@ use results::{Row, Verdict};
 /// A benchmark: its name on the command line and what runs it.
 type Bench = (&'static str, fn() -> Result<Vec<Row>>);
 
-const BENCHES: &[Bench] = &[("format", format::run)];
+const BENCHES: &[Bench] = &[("discovery", discovery::run), ("format", format::run)];
 
 fn main() -> ExitCode {
     match run() {
@@ -40,9 +41,5 @@ fn run() -> Result<ExitCode> {
     println!("{}", results::table(&rows));
     results::write(name, &rows)?;
     let failed = rows.iter().any(|row| row.verdict != Verdict::Pass);
-    Ok(if failed {
-        ExitCode::from(1)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }

@@ -53,9 +53,6 @@ pub(crate) fn python(script: &str, input: &str) -> Result<Vec<f64>> {
     let lines = String::from_utf8(output.stdout)?;
     lines
         .lines()
-        .map(|line| {
-            line.parse()
-                .with_context(|| format!("not a number: {line}"))
-        })
+        .map(|line| line.parse().with_context(|| format!("not a number: {line}")))
         .collect()
 }

@@ -25,32 +25,14 @@ pub(crate) enum Verdict {
 impl Row {
     /// A ratio that must not be above `most`.
     pub(crate) fn at_most(what: &str, ratio: f64, most: f64, detail: &str) -> Self {
-        let verdict = if ratio <= most {
-            Verdict::Pass
-        } else {
-            Verdict::Fail
-        };
-        Self::new(
-            what,
-            format!("≤ {most}×"),
-            format!("{ratio:.2}× ({detail})"),
-            verdict,
-        )
+        let verdict = if ratio <= most { Verdict::Pass } else { Verdict::Fail };
+        Self::new(what, format!("≤ {most}×"), format!("{ratio:.2}× ({detail})"), verdict)
     }
 
     /// A ratio that must not be below `least`.
     pub(crate) fn at_least(what: &str, ratio: f64, least: f64, detail: &str) -> Self {
-        let verdict = if ratio >= least {
-            Verdict::Pass
-        } else {
-            Verdict::Fail
-        };
-        Self::new(
-            what,
-            format!("≥ {least}×"),
-            format!("{ratio:.0}× ({detail})"),
-            verdict,
-        )
+        let verdict = if ratio >= least { Verdict::Pass } else { Verdict::Fail };
+        Self::new(what, format!("≥ {least}×"), format!("{ratio:.0}× ({detail})"), verdict)
     }
 
     /// A row whose peer is not there.
@@ -59,12 +41,7 @@ impl Row {
     }
 
     fn new(what: &str, goal: String, measured: String, verdict: Verdict) -> Self {
-        Self {
-            what: what.to_owned(),
-            goal,
-            measured,
-            verdict,
-        }
+        Self { what: what.to_owned(), goal, measured, verdict }
     }
 }
 
@@ -81,18 +58,8 @@ impl Verdict {
 /// A Markdown table.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut out = String::from("| what | goal | measured | verdict |\n|---|---|---|---|\n");
-    for Row {
-        what,
-        goal,
-        measured,
-        verdict,
-    } in rows
-    {
-        let _ = writeln!(
-            out,
-            "| {what} | {goal} | {measured} | {} |",
-            verdict.as_str()
-        );
+    for Row { what, goal, measured, verdict } in rows {
+        let _ = writeln!(out, "| {what} | {goal} | {measured} | {} |", verdict.as_str());
     }
     out
 }

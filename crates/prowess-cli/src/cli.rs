@@ -39,6 +39,15 @@ pub(crate) enum Command {
     ToPrompt(ToPromptArgs),
     /// Create a new skill.
     Create(CreateArgs),
+    /// List the skills that are found.
+    #[command(visible_alias = "ls")]
+    List(ListArgs),
+    /// Show everything about a skill: fields, resources, digests, where it comes from.
+    Info(InfoArgs),
+    /// Print the text of a skill, or one of its files.
+    Read(ReadArgs),
+    /// Show where skills are looked for, what was found, and what is wrong.
+    Doctor(DoctorArgs),
     /// List the rules of the linter, or explain one.
     Rules(RulesArgs),
     /// Print a completion script for a shell.
@@ -130,6 +139,75 @@ pub(crate) struct CreateArgs {
     /// Where to create the folder.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) path: PathBuf,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Where skills are looked for.
+#[derive(Debug, Args)]
+pub(crate) struct CatalogArgs {
+    /// Look for skills in this folder too; may be repeated, later ones win.
+    #[arg(long = "source", value_name = "PATH")]
+    pub(crate) sources: Vec<PathBuf>,
+
+    /// Look nowhere but in the folders that are named by flags, variables and prowess.toml.
+    #[arg(long)]
+    pub(crate) no_default_roots: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
+
+    /// Count tokens (o200k_base) instead of estimating them.
+    #[arg(long)]
+    pub(crate) tokens: bool,
+
+    /// Count the files of each skill.
+    #[arg(long)]
+    pub(crate) resources: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// The name of a skill, or name@source.
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    /// The name of a skill, or name@source.
+    pub(crate) name: String,
+
+    /// A file of the skill; without it, its SKILL.md.
+    pub(crate) path: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
 
     /// Print JSON.
     #[arg(long)]

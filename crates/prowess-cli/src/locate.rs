@@ -1,21 +1,14 @@
 //! From the paths that a person types to the text of skills.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
+use prowess_catalog::{ScanLimits, find_skill_files};
 use prowess_format::{Code, Diagnostic, Options, Profile, Skill};
 
 /// A larger `SKILL.md` is not read.
 pub(crate) const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
-/// How deep below a path skills are searched.
-const MAX_DEPTH: usize = 6;
-/// How many folders are searched below a path.
-const MAX_FOLDERS: usize = 20_000;
-/// Folders that are never searched.
-const SKIPPED_FOLDERS: [&str; 4] = [".git", ".hg", ".svn", "node_modules"];
-
 /// The path that stands for standard input.
 const STDIN: &str = "-";
 
@@ -37,26 +30,21 @@ pub(crate) struct Search {
 /// Finds the skills at these paths: a skill folder, a `SKILL.md`, or any folder above skills. A
 /// path without a skill is located too, with the reason.
 pub(crate) fn search(paths: &[PathBuf], profile: Profile) -> Search {
-    let mut search = Search {
-        located: Vec::new(),
-        diagnostics: Vec::new(),
-    };
+    let mut search = Search { located: Vec::new(), diagnostics: Vec::new() };
     for path in paths {
         match locate(path, profile) {
-            Located {
-                folder,
-                file: Err(diagnostic),
-            } if diagnostic.code == Code::MissingSkillFile => {
-                let mut walk = Walk::new(profile);
-                walk.folder(&folder, 0);
-                if walk.found.is_empty() && walk.diagnostics.is_empty() {
-                    search.located.push(Located {
-                        folder,
-                        file: Err(diagnostic),
-                    });
+            Located { folder, file: Err(diagnostic) }
+                if diagnostic.code == Code::MissingSkillFile =>
+            {
+                let found = find_skill_files(&folder, ScanLimits::default());
+                if found.files.is_empty() && found.diagnostics.is_empty() {
+                    search.located.push(Located { folder, file: Err(diagnostic) });
                 }
-                search.located.append(&mut walk.found);
-                search.diagnostics.append(&mut walk.diagnostics);
+                search.located.extend(found.files.into_iter().map(|file| Located {
+                    folder: file.parent().map(Path::to_owned).unwrap_or_default(),
+                    file: Ok(file),
+                }));
+                search.diagnostics.extend(found.diagnostics);
             }
             located => search.located.push(located),
         }
@@ -71,10 +59,7 @@ pub(crate) fn locate(path: &Path, profile: Profile) -> Located {
         file: Err(finding(code, profile, path, message).with_help(help)),
     };
     if path.as_os_str() == STDIN {
-        return Located {
-            folder: path.to_owned(),
-            file: Ok(path.to_owned()),
-        };
+        return Located { folder: path.to_owned(), file: Ok(path.to_owned()) };
     }
     let shown = path.display();
     let metadata = match fs::metadata(path) {
@@ -92,26 +77,14 @@ pub(crate) fn locate(path: &Path, profile: Profile) -> Located {
         let name = path.file_name().unwrap_or_default();
         if !name.eq_ignore_ascii_case("skill.md") {
             let message = format!("Not a directory: {shown}");
-            return failed(
-                Code::NotADirectory,
-                message,
-                "give a skill folder or a SKILL.md",
-            );
+            return failed(Code::NotADirectory, message, "give a skill folder or a SKILL.md");
         }
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
-        return Located {
-            folder,
-            file: Ok(path.to_owned()),
-        };
+        return Located { folder, file: Ok(path.to_owned()) };
     }
     match skill_file(path) {
-        Some(file) => Located {
-            folder: path.to_owned(),
-            file: Ok(file),
-        },
+        Some(file) => Located { folder: path.to_owned(), file: Ok(file) },
         None => failed(
             Code::MissingSkillFile,
             "Missing required file: SKILL.md".to_owned(),
@@ -126,87 +99,6 @@ fn skill_file(folder: &Path) -> Option<PathBuf> {
         .into_iter()
         .map(|name| folder.join(name))
         .find(|file| fs::symlink_metadata(file).is_ok())
-}
-
-struct Walk {
-    profile: Profile,
-    found: Vec<Located>,
-    diagnostics: Vec<Diagnostic>,
-    seen: HashSet<PathBuf>,
-    folders: usize,
-}
-
-impl Walk {
-    fn new(profile: Profile) -> Self {
-        Self {
-            profile,
-            found: Vec::new(),
-            diagnostics: Vec::new(),
-            seen: HashSet::new(),
-            folders: 0,
-        }
-    }
-
-    /// Searches a folder in the order of names. A skill is a leaf; a folder that was seen by
-    /// another way is passed over.
-    fn folder(&mut self, folder: &Path, depth: usize) {
-        if !fs::canonicalize(folder).is_ok_and(|real| self.seen.insert(real)) {
-            return;
-        }
-        self.folders += 1;
-        if self.folders > MAX_FOLDERS {
-            if self.folders == MAX_FOLDERS + 1 {
-                self.limit(
-                    folder,
-                    &format!("The search stopped here, after {MAX_FOLDERS} folders"),
-                );
-            }
-            return;
-        }
-        if let Some(file) = skill_file(folder) {
-            self.found.push(Located {
-                folder: folder.to_owned(),
-                file: Ok(file),
-            });
-            return;
-        }
-        let mut children = match fs::read_dir(folder) {
-            Ok(entries) => entries
-                .filter_map(Result::ok)
-                .map(|entry| entry.path())
-                .filter(|path| path.is_dir() && !is_skipped(path))
-                .collect::<Vec<_>>(),
-            Err(error) => {
-                let message = format!("Cannot read {}: {error}", folder.display());
-                let diagnostic = finding(Code::UnreadableFile, self.profile, folder, message);
-                self.diagnostics
-                    .push(diagnostic.with_help("check the permissions"));
-                return;
-            }
-        };
-        if depth == MAX_DEPTH && !children.is_empty() {
-            self.limit(
-                folder,
-                &format!("Folders more than {MAX_DEPTH} levels down are not searched"),
-            );
-            return;
-        }
-        children.sort();
-        for child in children {
-            self.folder(&child, depth + 1);
-        }
-    }
-
-    fn limit(&mut self, folder: &Path, message: &str) {
-        let diagnostic = finding(Code::ScanLimit, self.profile, folder, message.to_owned());
-        self.diagnostics
-            .push(diagnostic.with_help("name the folders of the skills"));
-    }
-}
-
-fn is_skipped(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| SKIPPED_FOLDERS.iter().any(|skipped| name == *skipped))
 }
 
 /// A finding about a path as a whole.
@@ -238,12 +130,7 @@ pub(crate) fn check(located: Located, profile: Profile, links: Links) -> Checked
         Ok(read) => read,
         Err(diagnostic) => {
             let diagnostics = vec![diagnostic];
-            return Checked {
-                folder,
-                source: String::new(),
-                skill: None,
-                diagnostics,
-            };
+            return Checked { folder, source: String::new(), skill: None, diagnostics };
         }
     };
     let folder_name = folder_name(&folder);
@@ -257,9 +144,7 @@ pub(crate) fn check(located: Located, profile: Profile, links: Links) -> Checked
     }
     let parsed = Skill::parse_bytes(&bytes, &options);
     let mut diagnostics = parsed.diagnostics;
-    if file
-        .file_name()
-        .is_some_and(|name| name != "SKILL.md" && name != STDIN)
+    if file.file_name().is_some_and(|name| name != "SKILL.md" && name != STDIN)
         && let Some(level) = Code::FileNameCase.level(profile)
     {
         let message = "The file is not named SKILL.md; most runtimes find nothing else";
@@ -270,12 +155,7 @@ pub(crate) fn check(located: Located, profile: Profile, links: Links) -> Checked
         diagnostic.path = Some(shown(&file).into());
     }
     let source = String::from_utf8_lossy(&bytes).into_owned();
-    Checked {
-        folder,
-        source,
-        skill: parsed.skill,
-        diagnostics,
-    }
+    Checked { folder, source, skill: parsed.skill, diagnostics }
 }
 
 /// Whether relative links in a body are looked up.
@@ -313,14 +193,12 @@ fn folder_name(folder: &Path) -> Option<String> {
 
 /// Whether a relative link leads to something inside the skill's folder.
 fn is_file_of_skill(folder: &Path, link: &str) -> bool {
-    let inside = Path::new(link)
-        .components()
-        .try_fold(0_usize, |depth, part| match part {
-            Component::Normal(_) => Some(depth + 1),
-            Component::CurDir => Some(depth),
-            Component::ParentDir => depth.checked_sub(1),
-            Component::RootDir | Component::Prefix(_) => None,
-        });
+    let inside = Path::new(link).components().try_fold(0_usize, |depth, part| match part {
+        Component::Normal(_) => Some(depth + 1),
+        Component::CurDir => Some(depth),
+        Component::ParentDir => depth.checked_sub(1),
+        Component::RootDir | Component::Prefix(_) => None,
+    });
     inside.is_some() && folder.join(link).exists()
 }
 
@@ -330,19 +208,11 @@ type Problem = (Code, String, &'static str);
 fn read_bytes(file: &Path) -> Result<Vec<u8>, Problem> {
     let name = shown(file);
     let unreadable = |error: io::Error| {
-        (
-            Code::UnreadableFile,
-            format!("Cannot read {name}: {error}"),
-            "check the permissions",
-        )
+        (Code::UnreadableFile, format!("Cannot read {name}: {error}"), "check the permissions")
     };
     let too_large = |bytes: u64| {
         let message = format!("{name} has {bytes} bytes or more, the limit is {MAX_FILE_BYTES}");
-        (
-            Code::FileTooLarge,
-            message,
-            "move long text into files of the skill",
-        )
+        (Code::FileTooLarge, message, "move long text into files of the skill")
     };
     let mut reader: Box<dyn io::Read> = if file.as_os_str() == STDIN {
         Box::new(io::stdin().lock())
@@ -359,11 +229,7 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, Problem> {
         Box::new(fs::File::open(file).map_err(unreadable)?)
     };
     let mut bytes = Vec::new();
-    reader
-        .by_ref()
-        .take(MAX_FILE_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
+    reader.by_ref().take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     match u64::try_from(bytes.len()) {
         Ok(length) if length <= MAX_FILE_BYTES => Ok(bytes),
         _ => Err(too_large(MAX_FILE_BYTES + 1)),

@@ -4,7 +4,9 @@
 
 mod cli;
 mod commands;
+mod finder;
 mod locate;
+mod progress;
 mod report;
 mod terminal;
 
@@ -44,6 +46,10 @@ fn main() -> ExitCode {
         Command::ReadProperties(arguments) => commands::read_properties::run(&arguments),
         Command::ToPrompt(arguments) => commands::to_prompt::run(&arguments),
         Command::Create(arguments) => commands::create::run(&arguments),
+        Command::List(arguments) => commands::list::run(&arguments),
+        Command::Info(arguments) => commands::info::run(&arguments),
+        Command::Read(arguments) => commands::read::run(&arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Rules(arguments) => commands::rules::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),

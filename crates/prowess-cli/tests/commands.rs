@@ -11,10 +11,7 @@ fn a_new_skill_passes_its_own_linter() {
     insta::assert_snapshot!(run.text());
     for profile in ["prowess", "spec", "claude-code", "deepagents"] {
         let run = sandbox.prowess(&["lint", "--strict", "--profile", profile, "pdf-forms"]);
-        assert_eq!(
-            run.text(),
-            "exit 0\n--- stdout ---\nNo findings in 1 skill.\n--- stderr ---\n"
-        );
+        assert_eq!(run.text(), "exit 0\n--- stdout ---\nNo findings in 1 skill.\n--- stderr ---\n");
     }
     for folder in ["scripts", "references", "assets"] {
         let path = sandbox.path().join("pdf-forms").join(folder);
@@ -54,12 +51,7 @@ fn a_new_skill_never_overwrites_and_needs_a_good_name() {
         run.text(),
         "exit 1\n--- stdout ---\n--- stderr ---\nError: taken already exists; nothing was changed\n"
     );
-    assert_eq!(
-        std::fs::read_dir(sandbox.path().join("taken"))
-            .unwrap()
-            .count(),
-        1
-    );
+    assert_eq!(std::fs::read_dir(sandbox.path().join("taken")).unwrap().count(), 1);
     let long = "x".repeat(65);
     for name in ["Upper", "a--b", "a_b", "../up", "", ".", &long] {
         let run = sandbox.prowess(&["create", name]);
@@ -74,10 +66,7 @@ fn a_new_skill_never_overwrites_and_needs_a_good_name() {
 #[test]
 fn all_properties_keep_their_types() {
     let sandbox = Sandbox::new();
-    sandbox.write(
-        "a/SKILL.md",
-        "---\nname: a\ndescription: ä\nx: [1, 2.50, true, ~]\n---\nB",
-    );
+    sandbox.write("a/SKILL.md", "---\nname: a\ndescription: ä\nx: [1, 2.50, true, ~]\n---\nB");
     let run = sandbox.prowess(&["read-properties", "--all", "a"]);
     insta::assert_snapshot!(run.text());
 }
@@ -90,10 +79,7 @@ fn validate_speaks_json() {
     let run = sandbox.prowess(&["validate", "--json", "good", "bad"]);
     assert_eq!(run.code, 1);
     let skills = run.json()["skills"].clone();
-    assert_eq!(
-        (&skills[0]["path"], &skills[0]["valid"]),
-        (&"good".into(), &true.into())
-    );
+    assert_eq!((&skills[0]["path"], &skills[0]["valid"]), (&"good".into(), &true.into()));
     assert_eq!(skills[1]["errors"][0]["code"], "name-not-lowercase");
 }
 
@@ -103,12 +89,7 @@ fn the_default_profile_takes_extensions() {
     let text = "---\nname: write_sql\ndescription: d\nmodel: small\nversion: \"2\"\n---\nB\n";
     sandbox.write("write_sql/SKILL.md", text);
     assert_eq!(sandbox.prowess(&["validate", "write_sql"]).code, 0);
-    assert_eq!(
-        sandbox
-            .prowess(&["validate", "--profile", "spec", "write_sql"])
-            .code,
-        1
-    );
+    assert_eq!(sandbox.prowess(&["validate", "--profile", "spec", "write_sql"]).code, 1);
 }
 
 #[test]
@@ -118,12 +99,7 @@ fn prompts_speak_json_and_fail_whole() {
     sandbox.write("b/SKILL.md", "nothing");
     let skills = sandbox.prowess(&["to-prompt", "--json", "a"]).json()["skills"].clone();
     assert_eq!(skills[0]["name"], "a");
-    assert!(
-        skills[0]["location"]
-            .as_str()
-            .unwrap()
-            .ends_with("/a/SKILL.md")
-    );
+    assert!(skills[0]["location"].as_str().unwrap().ends_with("/a/SKILL.md"));
     let run = sandbox.prowess(&["to-prompt", "a", "b"]);
     assert_eq!(
         run.text(),
@@ -137,10 +113,7 @@ fn a_path_cannot_end_the_block_it_stands_in() {
     let folder = "a<location>&";
     sandbox.write(&format!("{folder}/SKILL.md"), minimal("a"));
     let prompt = sandbox.prowess(&["to-prompt", folder]).stdout;
-    assert!(
-        prompt.contains("a&lt;location&gt;&amp;/SKILL.md"),
-        "{prompt}"
-    );
+    assert!(prompt.contains("a&lt;location&gt;&amp;/SKILL.md"), "{prompt}");
     assert_eq!(prompt.matches("<location>").count(), 1);
 }
 
@@ -148,9 +121,7 @@ fn a_path_cannot_end_the_block_it_stands_in() {
 fn rules_are_listed_and_explained() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(sandbox.prowess(&["rules"]).text());
-    let one = sandbox
-        .prowess(&["rules", "byte-order-mark", "--json"])
-        .json();
+    let one = sandbox.prowess(&["rules", "byte-order-mark", "--json"]).json();
     assert_eq!(one["rules"][0]["levels"]["deepagents"], "error");
     let run = sandbox.prowess(&["rules", "no-such-rule"]);
     assert_eq!(run.code, 2);
@@ -200,10 +171,7 @@ fn completions_and_manual_pages() {
         let run = sandbox.prowess(&["completions", shell]);
         assert_eq!(run.code, 0);
         assert!(run.stdout.contains("read-properties"), "{shell}");
-        assert!(
-            run.stdout.contains("claude-code"),
-            "{shell} offers the profiles"
-        );
+        assert!(run.stdout.contains("claude-code"), "{shell} offers the profiles");
     }
     let page = sandbox.prowess(&["man"]).stdout;
     assert!(page.contains(".TH prowess 1"), "{page}");

@@ -37,15 +37,10 @@ fn text_in_the_words_of_each_profile() {
     let sandbox = flawed();
     for profile in ["spec", "claude-code", "deepagents"] {
         let run = sandbox.prowess(&["lint", "--profile", profile, "flawed"]);
-        let headlines: Vec<&str> = run
-            .stdout
-            .lines()
-            .filter(|line| !line.starts_with([' ', '|']))
-            .collect();
-        let headlines: Vec<&str> = headlines
-            .into_iter()
-            .filter(|l| l.contains("SKILL.md:") || l.ends_with('.'))
-            .collect();
+        let headlines: Vec<&str> =
+            run.stdout.lines().filter(|line| !line.starts_with([' ', '|'])).collect();
+        let headlines: Vec<&str> =
+            headlines.into_iter().filter(|l| l.contains("SKILL.md:") || l.ends_with('.')).collect();
         insta::assert_snapshot!(format!("profile_{profile}"), headlines.join("\n"));
     }
 }
@@ -53,21 +48,11 @@ fn text_in_the_words_of_each_profile() {
 #[test]
 fn json_is_one_object_with_stable_keys() {
     let run = flawed().prowess(&["lint", "--json", "flawed"]);
-    assert_eq!(
-        run,
-        flawed().prowess(&["lint", "--format", "json", "flawed"])
-    );
+    assert_eq!(run, flawed().prowess(&["lint", "--format", "json", "flawed"]));
     insta::assert_snapshot!(run.text());
-    let keys: Vec<String> = run.json()["diagnostics"][0]
-        .as_object()
-        .unwrap()
-        .keys()
-        .cloned()
-        .collect();
-    assert_eq!(
-        keys,
-        ["code", "level", "path", "line", "column", "message", "help"]
-    );
+    let keys: Vec<String> =
+        run.json()["diagnostics"][0].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(keys, ["code", "level", "path", "line", "column", "message", "help"]);
 }
 
 #[test]
@@ -94,26 +79,14 @@ fn sarif_has_rules_results_and_regions() {
 #[test]
 fn github_annotations_cannot_be_forged() {
     let sandbox = flawed();
-    insta::assert_snapshot!(
-        sandbox
-            .prowess(&["lint", "--format", "github", "flawed"])
-            .text()
-    );
+    insta::assert_snapshot!(sandbox.prowess(&["lint", "--format", "github", "flawed"]).text());
     // A name that would begin a command of its own, if line breaks were let through.
     let forged = "---\nname: \"x\\n::error::forged\"\ndescription: d\n---\nB\n";
     sandbox.write("forged, or: not/SKILL.md", forged);
     let run = sandbox.prowess(&["lint", "--format", "github", "forged, or: not"]);
-    assert!(
-        run.stdout.contains("file=forged%2C or%3A not/SKILL.md"),
-        "{}",
-        run.stdout
-    );
+    assert!(run.stdout.contains("file=forged%2C or%3A not/SKILL.md"), "{}", run.stdout);
     assert!(run.stdout.contains("%0A::error::forged"), "{}", run.stdout);
-    assert!(
-        run.stdout
-            .lines()
-            .all(|line| !line.starts_with("::error::forged"))
-    );
+    assert!(run.stdout.lines().all(|line| !line.starts_with("::error::forged")));
 }
 
 #[test]
@@ -162,10 +135,7 @@ fn one_bad_skill_does_not_hurt_another() {
     assert_eq!(run.code, 1);
     assert!(run.stdout.contains("Valid skill: ./good\n"));
     assert!(run.stderr.contains("  - The file is UTF-16, not UTF-8\n"));
-    assert!(
-        run.stderr
-            .contains("Cannot read ./folder/SKILL.md: it is not a regular file")
-    );
+    assert!(run.stderr.contains("Cannot read ./folder/SKILL.md: it is not a regular file"));
 }
 
 #[test]
@@ -173,29 +143,15 @@ fn files_that_would_block_or_flood_are_not_read() {
     let sandbox = Sandbox::new();
     let pipe = sandbox.path().join("pipe/SKILL.md");
     std::fs::create_dir(pipe.parent().unwrap()).unwrap();
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let run = sandbox.prowess(&["lint", "pipe"]);
-    assert!(
-        run.stdout.contains("error[unreadable-file]"),
-        "{}",
-        run.stdout
-    );
+    assert!(run.stdout.contains("error[unreadable-file]"), "{}", run.stdout);
 
     let limit = 10 * 1024 * 1024;
     let file = std::fs::File::create(sandbox.write("large/SKILL.md", "")).unwrap();
     file.set_len(limit + 1).unwrap();
     let run = sandbox.prowess(&["lint", "large"]);
-    assert!(
-        run.stdout.contains("error[file-too-large]"),
-        "{}",
-        run.stdout
-    );
+    assert!(run.stdout.contains("error[file-too-large]"), "{}", run.stdout);
     let mut whole = minimal("edge").into_bytes();
     whole.resize(usize::try_from(limit).unwrap(), b'x');
     sandbox.write("edge/SKILL.md", whole);
@@ -206,17 +162,9 @@ fn files_that_would_block_or_flood_are_not_read() {
 fn standard_input_is_a_skill_without_a_folder() {
     let sandbox = Sandbox::new();
     let run = sandbox.prowess_with(&["lint", "-"], minimal("any-name").as_bytes());
-    assert_eq!(
-        (run.code, run.stdout.as_str()),
-        (0, "No findings in 1 skill.\n")
-    );
+    assert_eq!((run.code, run.stdout.as_str()), (0, "No findings in 1 skill.\n"));
     let run = sandbox.prowess_with(&["lint", "-"], b"nothing");
-    assert!(
-        run.stdout
-            .starts_with("<stdin>:1:1: error[missing-frontmatter]"),
-        "{}",
-        run.stdout
-    );
+    assert!(run.stdout.starts_with("<stdin>:1:1: error[missing-frontmatter]"), "{}", run.stdout);
 }
 
 #[test]
@@ -227,10 +175,7 @@ fn links_are_looked_up_inside_the_skill_only() {
     let body = "[1](references/x%20y.md) [2](references) [3](#top) [4](mailto:a@b.c) [5](/abs)\n\
                 `[6](code.md)` ![7](missing.png) [8](../outside.md) [9](references/x%20y.md#part)\n\
                 ```\n[10](fenced.md)\n```\n[11]({{placeholder}}.md)\n";
-    sandbox.write(
-        "a/SKILL.md",
-        format!("---\nname: a\ndescription: d\n---\n{body}"),
-    );
+    sandbox.write("a/SKILL.md", format!("---\nname: a\ndescription: d\n---\n{body}"));
     let report = sandbox.prowess(&["lint", "--json", "a"]).json();
     let messages: Vec<&str> = report["diagnostics"]
         .as_array()
@@ -289,24 +234,9 @@ fn skills_cannot_steer_the_terminal() {
 #[test]
 fn colours_are_for_terminals() {
     let sandbox = flawed();
-    assert!(
-        !sandbox
-            .prowess(&["lint", "flawed"])
-            .stdout
-            .contains('\u{1b}')
-    );
-    assert!(
-        sandbox
-            .prowess(&["lint", "--color", "always", "flawed"])
-            .stdout
-            .contains('\u{1b}')
-    );
-    assert!(
-        !sandbox
-            .prowess(&["lint", "--color", "never", "flawed"])
-            .stdout
-            .contains('\u{1b}')
-    );
+    assert!(!sandbox.prowess(&["lint", "flawed"]).stdout.contains('\u{1b}'));
+    assert!(sandbox.prowess(&["lint", "--color", "always", "flawed"]).stdout.contains('\u{1b}'));
+    assert!(!sandbox.prowess(&["lint", "--color", "never", "flawed"]).stdout.contains('\u{1b}'));
 }
 
 /// The public collection of real skills, where it is at hand.
@@ -315,15 +245,10 @@ fn real_skills_are_read_and_judged() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/corpus/anthropics-skills");
     if !corpus.is_dir() {
-        return skip(
-            "real_skills_are_read_and_judged",
-            "the corpus of public skills is not here",
-        );
+        return skip("real_skills_are_read_and_judged", "the corpus of public skills is not here");
     }
     let sandbox = Sandbox::new();
-    let report = sandbox
-        .prowess(&["lint", "--json", corpus.to_str().unwrap()])
-        .json();
+    let report = sandbox.prowess(&["lint", "--json", corpus.to_str().unwrap()]).json();
     assert_eq!(report["summary"]["skills"], 12);
     let found: Vec<(&str, &str)> = report["diagnostics"]
         .as_array()
@@ -336,11 +261,5 @@ fn real_skills_are_read_and_judged() {
         })
         .collect();
     // Its owners' own claude-api breaks the specification.
-    assert_eq!(
-        found,
-        [
-            ("claude-api", "description-too-long"),
-            ("claude-api", "long-body")
-        ]
-    );
+    assert_eq!(found, [("claude-api", "description-too-long"), ("claude-api", "long-body")]);
 }

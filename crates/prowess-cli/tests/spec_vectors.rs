@@ -18,12 +18,7 @@ struct Vector {
 }
 
 fn vector(number: u32, folder: &'static str, text: &str, error: Option<&'static str>) -> Vector {
-    Vector {
-        number,
-        folder,
-        text: Some(text.to_owned()),
-        error,
-    }
+    Vector { number, folder, text: Some(text.to_owned()), error }
 }
 
 fn with_fields(fields: &str) -> String {
@@ -34,35 +29,13 @@ fn with_fields(fields: &str) -> String {
 fn validator_vectors() -> Vec<Vector> {
     let long = "a".repeat(70);
     let long: &'static str = long.leak();
-    let description = format!(
-        "---\nname: my-skill\ndescription: {}\n---\nBody\n",
-        "x".repeat(1100)
-    );
+    let description =
+        format!("---\nname: my-skill\ndescription: {}\n---\nBody\n", "x".repeat(1100));
     vec![
-        vector(
-            2,
-            "my-skill",
-            "# No frontmatter here",
-            Some("must start with YAML frontmatter"),
-        ),
-        vector(
-            3,
-            "my-skill",
-            "---\nname: my-skill\ndescription: d\n",
-            Some("not properly closed"),
-        ),
-        vector(
-            4,
-            "my-skill",
-            "---\nname: [invalid\ndescription: d\n---\nB",
-            Some("Invalid YAML"),
-        ),
-        vector(
-            5,
-            "my-skill",
-            "---\n- just\n- a list\n---\nBody",
-            Some("must be a YAML mapping"),
-        ),
+        vector(2, "my-skill", "# No frontmatter here", Some("must start with YAML frontmatter")),
+        vector(3, "my-skill", "---\nname: my-skill\ndescription: d\n", Some("not properly closed")),
+        vector(4, "my-skill", "---\nname: [invalid\ndescription: d\n---\nB", Some("Invalid YAML")),
+        vector(5, "my-skill", "---\n- just\n- a list\n---\nBody", Some("must be a YAML mapping")),
         vector(
             9,
             "my-skill",
@@ -82,18 +55,8 @@ fn validator_vectors() -> Vec<Vector> {
             text: None,
             error: Some("Missing required file: SKILL.md"),
         },
-        vector(
-            24,
-            "MySkill",
-            &minimal("MySkill"),
-            Some("Skill name 'MySkill' must be lowercase"),
-        ),
-        vector(
-            25,
-            long,
-            &minimal(long),
-            Some("exceeds 64 character limit (70 chars)"),
-        ),
+        vector(24, "MySkill", &minimal("MySkill"), Some("Skill name 'MySkill' must be lowercase")),
+        vector(25, long, &minimal(long), Some("exceeds 64 character limit (70 chars)")),
         vector(
             26,
             "-my-skill",
@@ -134,33 +97,18 @@ fn validator_vectors() -> Vec<Vector> {
             ),
             None,
         ),
-        vector(
-            32,
-            "my-skill",
-            &with_fields("allowed-tools: Bash(jq:*) Bash(git:*)"),
-            None,
-        ),
+        vector(32, "my-skill", &with_fields("allowed-tools: Bash(jq:*) Bash(git:*)"), None),
         vector(33, "技能", &minimal("技能"), None),
         vector(34, "мой-навык", &minimal("мой-навык"), None),
         vector(35, "навык", &minimal("навык"), None),
-        vector(
-            36,
-            "НАВЫК",
-            &minimal("НАВЫК"),
-            Some("Skill name 'НАВЫК' must be lowercase"),
-        ),
+        vector(36, "НАВЫК", &minimal("НАВЫК"), Some("Skill name 'НАВЫК' must be lowercase")),
         vector(
             37,
             "my-skill",
             &description,
             Some("Description exceeds 1024 character limit (1100 chars)"),
         ),
-        vector(
-            38,
-            "my-skill",
-            &with_fields("compatibility: Requires Python 3.11+"),
-            None,
-        ),
+        vector(38, "my-skill", &with_fields("compatibility: Requires Python 3.11+"), None),
         vector(
             39,
             "my-skill",
@@ -192,20 +140,13 @@ fn vectors_2_to_5_9_10_and_20_to_40_validate() {
         let number = vector.number;
         match vector.error {
             None => {
-                assert_eq!(
-                    run.stdout,
-                    format!("Valid skill: {}\n", vector.folder),
-                    "{number}"
-                );
+                assert_eq!(run.stdout, format!("Valid skill: {}\n", vector.folder), "{number}");
                 assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{number}");
             }
             Some(error) => {
                 assert_eq!(run.code, 1, "{number}");
                 let lines: Vec<&str> = run.stderr.lines().collect();
-                assert_eq!(
-                    lines[0],
-                    format!("Validation failed for {}:", vector.folder)
-                );
+                assert_eq!(lines[0], format!("Validation failed for {}:", vector.folder));
                 assert_eq!(lines.len(), 2, "{number}: {lines:?}");
                 assert!(lines[1].starts_with("  - "), "{number}");
                 assert!(lines[1].contains(error), "{number}: {}", lines[1]);
@@ -238,10 +179,7 @@ fn vector_1_6_7_15_properties_are_read() {
 
 #[test]
 fn vectors_2_to_5_and_8_to_10_properties_are_refused() {
-    for vector in validator_vectors()
-        .iter()
-        .filter(|vector| vector.number <= 10)
-    {
+    for vector in validator_vectors().iter().filter(|vector| vector.number <= 10) {
         let sandbox = folder(vector);
         let run = sandbox.prowess(&["read-properties", vector.folder]);
         assert_eq!(run.code, 1);
@@ -252,10 +190,7 @@ fn vectors_2_to_5_and_8_to_10_properties_are_refused() {
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.path().join("empty")).unwrap();
     let run = sandbox.prowess(&["read-properties", "empty"]);
-    assert_eq!(
-        (run.code, run.stderr.as_str()),
-        (1, "Error: SKILL.md not found in empty\n")
-    );
+    assert_eq!((run.code, run.stderr.as_str()), (1, "Error: SKILL.md not found in empty\n"));
 }
 
 #[test]
@@ -264,14 +199,8 @@ fn vectors_11_to_14_the_file_is_found_in_either_case() {
     sandbox.write("both/SKILL.md", minimal("both"));
     sandbox.write("both/skill.md", minimal("other"));
     sandbox.write("lower/skill.md", minimal("lower"));
-    assert_eq!(
-        sandbox.prowess(&["read-properties", "both"]).json()["name"],
-        "both"
-    );
-    assert_eq!(
-        sandbox.prowess(&["read-properties", "lower"]).json()["name"],
-        "lower"
-    );
+    assert_eq!(sandbox.prowess(&["read-properties", "both"]).json()["name"], "both");
+    assert_eq!(sandbox.prowess(&["read-properties", "lower"]).json()["name"], "lower");
     assert_eq!(validate(&sandbox, "lower").code, 0);
     sandbox.write("upper/SKILL.MD", minimal("upper"));
     let run = sandbox.prowess(&["read-properties", "upper"]);
@@ -295,16 +224,8 @@ fn vectors_16_to_19_prompts() {
             real.display()
         )
     );
-    let two = sandbox
-        .prowess(&["to-prompt", "my-skill", "b/SKILL.md"])
-        .stdout;
-    assert_eq!(
-        (
-            two.matches("<skill>").count(),
-            two.matches("</skill>").count()
-        ),
-        (2, 2)
-    );
+    let two = sandbox.prowess(&["to-prompt", "my-skill", "b/SKILL.md"]).stdout;
+    assert_eq!((two.matches("<skill>").count(), two.matches("</skill>").count()), (2, 2));
     assert!(
         two.contains("Use &lt;foo&gt; &amp; &lt;bar&gt; tags, &quot;so&quot; to &#x27;say&#x27;")
     );
@@ -315,34 +236,22 @@ fn vectors_21_and_22_paths_that_are_no_skill() {
     let sandbox = Sandbox::new();
     let run = validate(&sandbox, "nowhere");
     assert_eq!(run.code, 1);
-    assert_eq!(
-        run.stderr,
-        "Validation failed for nowhere:\n  - Path does not exist: nowhere\n"
-    );
+    assert_eq!(run.stderr, "Validation failed for nowhere:\n  - Path does not exist: nowhere\n");
     sandbox.write("file.txt", "x");
     let run = validate(&sandbox, "file.txt");
-    assert_eq!(
-        run.stderr,
-        "Validation failed for file.txt:\n  - Not a directory: file.txt\n"
-    );
+    assert_eq!(run.stderr, "Validation failed for file.txt:\n  - Not a directory: file.txt\n");
 }
 
 /// The reference library itself, on the same folders: what it prints is what we print.
 #[test]
 fn the_reference_library_says_the_same() {
     let Ok(python) = std::env::var("PROWESS_PEERS_PYTHON") else {
-        return skip(
-            "the_reference_library_says_the_same",
-            "PROWESS_PEERS_PYTHON is not set",
-        );
+        return skip("the_reference_library_says_the_same", "PROWESS_PEERS_PYTHON is not set");
     };
     let reference = |sandbox: &Sandbox, arguments: &[&str]| {
         let mut command = Command::new(&python);
         let script = "import sys; from skills_ref.cli import main; main(sys.argv[1:])";
-        command
-            .args(["-c", script])
-            .args(arguments)
-            .env("PYTHONUTF8", "1");
+        command.args(["-c", script]).args(arguments).env("PYTHONUTF8", "1");
         sandbox.run(command, b"")
     };
     for vector in validator_vectors() {
@@ -352,21 +261,14 @@ fn the_reference_library_says_the_same() {
         let theirs = reference(&sandbox, &["validate", "--", path]);
         // The words of the YAML library behind "Invalid YAML in frontmatter: " are its own.
         let shared = |run: Run| match vector.number {
-            4 => Run {
-                stderr: run.stderr.split(": ").next().unwrap().to_owned(),
-                ..run
-            },
+            4 => Run { stderr: run.stderr.split(": ").next().unwrap().to_owned(), ..run },
             _ => run,
         };
         assert_eq!(shared(ours), shared(theirs), "{}", vector.number);
         if vector.error.is_none() {
             for command in ["read-properties", "to-prompt"] {
                 let ours = sandbox.prowess(&[command, path]);
-                assert_eq!(
-                    ours,
-                    reference(&sandbox, &[command, path]),
-                    "{command} {path}"
-                );
+                assert_eq!(ours, reference(&sandbox, &[command, path]), "{command} {path}");
             }
         }
     }
@@ -374,8 +276,5 @@ fn the_reference_library_says_the_same() {
     let fields = "license: MIT\ncompatibility: ünïcode 😀\nmetadata:\n  version: 1.0\n  on: yes";
     sandbox.write("my-skill/SKILL.md", with_fields(fields));
     let ours = sandbox.prowess(&["read-properties", "my-skill/SKILL.md"]);
-    assert_eq!(
-        ours,
-        reference(&sandbox, &["read-properties", "my-skill/SKILL.md"])
-    );
+    assert_eq!(ours, reference(&sandbox, &["read-properties", "my-skill/SKILL.md"]));
 }

@@ -38,11 +38,7 @@ impl Arguments {
     pub fn new(raw: impl Into<String>) -> Self {
         let raw = raw.into();
         let words = split_words(&raw);
-        Self {
-            raw,
-            words,
-            ..Self::default()
-        }
+        Self { raw, words, ..Self::default() }
     }
 
     /// The names that the skill declares, in the order of the words they stand for.
@@ -76,11 +72,7 @@ impl Arguments {
                 continue;
             };
             let written = &from[..placeholder.length];
-            let backslashes = before
-                .bytes()
-                .rev()
-                .take_while(|byte| *byte == b'\\')
-                .count();
+            let backslashes = before.bytes().rev().take_while(|byte| *byte == b'\\').count();
             if backslashes % 2 == 1 {
                 out.pop();
                 out.push_str(written);
@@ -111,19 +103,11 @@ impl Arguments {
         if let Some(after) = rest.strip_prefix("ARGUMENTS") {
             if let Some((index, length)) = index_in_brackets(after) {
                 let value = self.word(index);
-                return Some(Placeholder {
-                    length: 10 + length,
-                    value,
-                    is_arguments: true,
-                });
+                return Some(Placeholder { length: 10 + length, value, is_arguments: true });
             }
             if !continues_word(after) {
                 let value = Some(Cow::Borrowed(self.raw.as_str()));
-                return Some(Placeholder {
-                    length: 10,
-                    value,
-                    is_arguments: true,
-                });
+                return Some(Placeholder { length: 10, value, is_arguments: true });
             }
         }
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -131,15 +115,8 @@ impl Arguments {
             if continues_word(&rest[digits..]) {
                 return None;
             }
-            let value = rest[..digits]
-                .parse()
-                .ok()
-                .and_then(|index| self.word(index));
-            return Some(Placeholder {
-                length: 1 + digits,
-                value,
-                is_arguments: false,
-            });
+            let value = rest[..digits].parse().ok().and_then(|index| self.word(index));
+            return Some(Placeholder { length: 1 + digits, value, is_arguments: false });
         }
         let (index, name) = self
             .names
@@ -147,22 +124,15 @@ impl Arguments {
             .enumerate()
             .filter(|(_, name)| !name.is_empty())
             .filter(|(_, name)| {
-                rest.strip_prefix(name.as_str())
-                    .is_some_and(|a| !continues_word(a))
+                rest.strip_prefix(name.as_str()).is_some_and(|a| !continues_word(a))
             })
             .max_by_key(|(_, name)| name.len())?;
         let value = self.word(index).or(Some(Cow::Borrowed("")));
-        Some(Placeholder {
-            length: 1 + name.len(),
-            value,
-            is_arguments: false,
-        })
+        Some(Placeholder { length: 1 + name.len(), value, is_arguments: false })
     }
 
     fn word(&self, index: usize) -> Option<Cow<'_, str>> {
-        self.words
-            .get(index)
-            .map(|word| Cow::Borrowed(word.as_str()))
+        self.words.get(index).map(|word| Cow::Borrowed(word.as_str()))
     }
 }
 

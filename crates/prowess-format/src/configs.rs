@@ -103,10 +103,7 @@ pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec
             continue;
         };
         if configs.iter().any(|config| config.name == name) {
-            record.problem(
-                problems,
-                &format!("declares the tool '{name}' a second time"),
-            );
+            record.problem(problems, &format!("declares the tool '{name}' a second time"));
             continue;
         }
         let args = match record.mapping.get("args") {
@@ -131,10 +128,7 @@ fn read_arguments(node: &Node, list: &str, problems: &mut Problems<'_>) -> Vec<T
             continue;
         };
         if arguments.iter().any(|argument| argument.name == name) {
-            record.problem(
-                problems,
-                &format!("declares the argument '{name}' a second time"),
-            );
+            record.problem(problems, &format!("declares the argument '{name}' a second time"));
             continue;
         }
         let kind = record.text("type", problems).map_or(ArgumentKind::String, |word| {
@@ -169,10 +163,7 @@ pub(crate) fn read_resource_configs(
             continue;
         };
         if configs.iter().any(|config| config.name == name) {
-            record.problem(
-                problems,
-                &format!("declares the resource '{name}' a second time"),
-            );
+            record.problem(problems, &format!("declares the resource '{name}' a second time"));
             continue;
         }
         let config = ResourceConfig {
@@ -184,10 +175,7 @@ pub(crate) fn read_resource_configs(
             name,
         };
         if config.file.is_none() && config.content.is_none() && !config.dynamic {
-            let lacks = format!(
-                "gives '{}' no content: set file, content or dynamic",
-                config.name
-            );
+            let lacks = format!("gives '{}' no content: set file, content or dynamic", config.name);
             record.problem(problems, &lacks);
         }
         configs.push(config);
@@ -206,11 +194,7 @@ pub(crate) fn read_mcp_tool_configs(
         };
         let tools = record.mapping.get("tools").map(names).unwrap_or_default();
         let load_all = record.boolean("load_all", false, problems);
-        configs.push(McpToolConfig {
-            server,
-            tools,
-            load_all,
-        });
+        configs.push(McpToolConfig { server, tools, load_all });
     }
     configs
 }
@@ -224,11 +208,9 @@ pub(crate) fn names(node: &Node) -> Vec<String> {
             .collect()
     };
     match &node.value {
-        Value::Sequence(items) => items
-            .iter()
-            .filter_map(Node::as_text)
-            .map(|name| name.trim().to_owned())
-            .collect(),
+        Value::Sequence(items) => {
+            items.iter().filter_map(Node::as_text).map(|name| name.trim().to_owned()).collect()
+        }
         _ => node.as_text().map(split).unwrap_or_default(),
     }
 }
@@ -246,10 +228,7 @@ fn records<'a>(node: &'a Node, list: &str, problems: &mut Problems<'_>) -> Vec<R
         Value::Null => &[],
         Value::Sequence(items) => items.as_slice(),
         _ => {
-            problems(
-                node.range,
-                format!("{list} must be a list of mappings, not {}", node.kind()),
-            );
+            problems(node.range, format!("{list} must be a list of mappings, not {}", node.kind()));
             &[]
         }
     };
@@ -257,15 +236,8 @@ fn records<'a>(node: &'a Node, list: &str, problems: &mut Problems<'_>) -> Vec<R
     for (at, item) in items.iter().enumerate() {
         let place = format!("{list}[{at}]");
         match item.as_mapping() {
-            Some(mapping) => records.push(Record {
-                mapping,
-                range: item.range,
-                place,
-            }),
-            None => problems(
-                item.range,
-                format!("{place} must be a mapping, not {}", item.kind()),
-            ),
+            Some(mapping) => records.push(Record { mapping, range: item.range, place }),
+            None => problems(item.range, format!("{place} must be a mapping, not {}", item.kind())),
         }
     }
     records
@@ -277,9 +249,7 @@ impl Record<'_> {
     }
 
     fn required_text(&self, key: &str, problems: &mut Problems<'_>) -> Option<String> {
-        let text = self
-            .text(key, problems)
-            .filter(|text| !text.trim().is_empty());
+        let text = self.text(key, problems).filter(|text| !text.trim().is_empty());
         if text.is_none() {
             self.problem(problems, &format!("has no '{key}'"));
         }
@@ -304,11 +274,8 @@ impl Record<'_> {
             return default;
         };
         node.as_bool().unwrap_or_else(|| {
-            let message = format!(
-                "{}.{key} must be true or false, not {}",
-                self.place,
-                node.kind()
-            );
+            let message =
+                format!("{}.{key} must be true or false, not {}", self.place, node.kind());
             problems(node.range, message);
             default
         })

@@ -58,14 +58,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A finding without a place.
     pub fn new(code: Code, level: Level, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            level,
-            path: None,
-            span: None,
-            message: message.into(),
-            help: None,
-        }
+        Self { code, level, path: None, span: None, message: message.into(), help: None }
     }
 
     /// Says in which file.

@@ -93,8 +93,5 @@ fields! {
 
 /// The field with this key.
 pub fn field(key: &str) -> Option<&'static Field> {
-    FIELDS
-        .binary_search_by(|field| field.key.cmp(key))
-        .ok()
-        .map(|at| &FIELDS[at])
+    FIELDS.binary_search_by(|field| field.key.cmp(key)).ok().map(|at| &FIELDS[at])
 }

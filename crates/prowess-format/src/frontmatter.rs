@@ -116,15 +116,12 @@ impl Frontmatter {
 
     /// The display name: `metadata.title`, or `name` where there is an `id` besides.
     pub fn title(&self) -> Option<&str> {
-        self.metadata_text("title")
-            .or_else(|| self.id().and_then(|_| self.name()))
+        self.metadata_text("title").or_else(|| self.id().and_then(|_| self.name()))
     }
 
     /// `metadata.include_tools`: tools of the host that come with the skill.
     pub fn include_tools(&self) -> Vec<String> {
-        self.metadata()
-            .and_then(|metadata| metadata.get("include_tools"))
-            .map_or(vec![], names)
+        self.metadata().and_then(|metadata| metadata.get("include_tools")).map_or(vec![], names)
     }
 
     /// `allowed-tools`; `None` if the field is absent, which is not the same as empty.
@@ -134,10 +131,7 @@ impl Frontmatter {
 
     /// `disallowed-tools`
     pub fn disallowed_tools(&self) -> Vec<ToolPattern> {
-        self.raw
-            .get("disallowed-tools")
-            .map(read_tools)
-            .unwrap_or_default()
+        self.raw.get("disallowed-tools").map(read_tools).unwrap_or_default()
     }
 
     /// `arguments`: the names that `$name` in the body stands for, in order.
@@ -162,10 +156,7 @@ impl Frontmatter {
 
     /// `required_by_tools`
     pub fn required_by_tools(&self) -> Vec<String> {
-        self.raw
-            .get("required_by_tools")
-            .map(names)
-            .unwrap_or_default()
+        self.raw.get("required_by_tools").map(names).unwrap_or_default()
     }
 
     /// `disable-model-invocation`: only a person may start the skill. A value that is no boolean
@@ -188,10 +179,7 @@ impl Frontmatter {
 
     /// `context`; `None` means inline.
     pub fn context(&self) -> Option<Context> {
-        let node = self
-            .raw
-            .get("context")
-            .filter(|node| node.value != Value::Null)?;
+        let node = self.raw.get("context").filter(|node| node.value != Value::Null)?;
         Some(match node.as_text() {
             Some("fork") => Context::Fork,
             Some("fork_with_context") => Context::ForkWithContext,

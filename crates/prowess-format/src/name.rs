@@ -34,6 +34,20 @@ impl fmt::Display for SkillName {
     }
 }
 
+/// The known name that somebody probably meant: at most two edits away, and no more than a third
+/// of its length.
+pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|known| (strsim::osa_distance(name, known), known))
+        .filter(|(distance, known)| *distance <= TYPO_DISTANCE.min(known.len() / 3))
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// A name this many edits away from a known one is taken for a typo.
+const TYPO_DISTANCE: usize = 2;
+
 /// Unicode form NFKC.
 pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
     match text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes {

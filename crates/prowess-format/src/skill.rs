@@ -102,27 +102,15 @@ impl Skill {
     pub fn parse(text: &str, options: &Options<'_>) -> Parsed {
         let mut checker = Checker::new(text, options.profile);
         let Some(document) = Document::read(text, options, &mut checker) else {
-            return Parsed {
-                skill: None,
-                diagnostics: checker.finish(),
-            };
+            return Parsed { skill: None, diagnostics: checker.finish() };
         };
         lint::check(&document, &mut checker);
         let name = document.name();
         let body = document.body().to_owned();
         let frontmatter = Frontmatter::new(document.mapping);
-        let described = frontmatter
-            .description()
-            .is_some_and(|text| !text.is_empty());
-        let skill = name.filter(|_| described).map(|name| Self {
-            frontmatter,
-            body,
-            name,
-        });
-        Parsed {
-            skill,
-            diagnostics: checker.finish(),
-        }
+        let described = frontmatter.description().is_some_and(|text| !text.is_empty());
+        let skill = name.filter(|_| described).map(|name| Self { frontmatter, body, name });
+        Parsed { skill, diagnostics: checker.finish() }
     }
 
     /// Reads a `SKILL.md` that may not even be text.
@@ -131,10 +119,7 @@ impl Skill {
             Ok(text) => Self::parse(text, options),
             Err(error) => {
                 let diagnostic = lint::not_utf8(bytes, error, options.profile);
-                Parsed {
-                    skill: None,
-                    diagnostics: diagnostic.into_iter().collect(),
-                }
+                Parsed { skill: None, diagnostics: diagnostic.into_iter().collect() }
             }
         }
     }
@@ -145,6 +130,11 @@ impl Skill {
         self.name.as_str()
     }
 
+    /// [`Skill::name`] as a value that is known to be safe.
+    pub fn skill_name(&self) -> &SkillName {
+        &self.name
+    }
+
     /// The description, without the blanks around it.
     pub fn description(&self) -> &str {
         self.frontmatter.description().unwrap_or_default()
@@ -152,10 +142,6 @@ impl Skill {
 
     /// Writes the skill as a `SKILL.md` that reads back as the same skill.
     pub fn to_markdown(&self) -> String {
-        format!(
-            "---\n{}---\n{}",
-            yaml::write(self.frontmatter.raw()),
-            self.body
-        )
+        format!("---\n{}---\n{}", yaml::write(self.frontmatter.raw()), self.body)
     }
 }

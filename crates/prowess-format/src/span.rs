@@ -15,26 +15,17 @@ impl ByteRange {
     /// The range from `start` to `end`. Offsets past 4 GiB are clamped.
     pub fn new(start: usize, end: usize) -> Self {
         let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
-        Self {
-            start: clamp(start),
-            end: clamp(end),
-        }
+        Self { start: clamp(start), end: clamp(end) }
     }
 
     /// The empty range at the end of this one.
     pub fn after(self) -> Self {
-        Self {
-            start: self.end,
-            end: self.end,
-        }
+        Self { start: self.end, end: self.end }
     }
 
     /// The smallest range that covers both.
     pub fn to(self, other: Self) -> Self {
-        Self {
-            start: self.start.min(other.start),
-            end: self.end.max(other.end),
-        }
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
     /// As a range that slices a string.
@@ -66,19 +57,11 @@ impl Span {
         let before = &source[..start];
         let line_start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |at| at + 1);
         let line = memchr::memchr_iter(b'\n', before.as_bytes()).count() + 1;
-        let column = before[line_start..]
-            .chars()
-            .filter(|character| *character != '\u{feff}')
-            .count()
-            + 1;
+        let column =
+            before[line_start..].chars().filter(|character| *character != '\u{feff}').count() + 1;
         let ByteRange { start, end } = ByteRange::new(start, end);
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Self {
-            start,
-            end,
-            line: narrow(line),
-            column: narrow(column),
-        }
+        Self { start, end, line: narrow(line), column: narrow(column) }
     }
 }
 

@@ -82,9 +82,7 @@ pub fn split(text: &str, frontmatter_limit: usize) -> Result<Split, SplitError> 
         if !blank || next >= text.len() {
             return Err(match is_fence(line) {
                 true => SplitError::Unclosed { at },
-                false => SplitError::Missing {
-                    at: if blank { 0 } else { at },
-                },
+                false => SplitError::Missing { at: if blank { 0 } else { at } },
             });
         }
         before.blank_lines += 1;
@@ -94,22 +92,13 @@ pub fn split(text: &str, frontmatter_limit: usize) -> Result<Split, SplitError> 
     let (closing, body) = closing_fence(text, start).ok_or(SplitError::Unclosed { at: opening })?;
     let bytes = closing - start;
     if bytes > frontmatter_limit {
-        return Err(SplitError::TooLarge {
-            at: opening,
-            bytes,
-            limit: frontmatter_limit,
-        });
+        return Err(SplitError::TooLarge { at: opening, bytes, limit: frontmatter_limit });
     }
     let closing_line = match text[closing..body].ends_with('\n') {
         true => ClosingLine::LineBreak,
         false => ClosingLine::EndOfFile,
     };
-    Ok(Split {
-        frontmatter: start..closing,
-        body: body..text.len(),
-        before,
-        closing_line,
-    })
+    Ok(Split { frontmatter: start..closing, body: body..text.len(), before, closing_line })
 }
 
 /// The start of the closing fence and the end of its line.
@@ -136,8 +125,6 @@ fn line_at(text: &str, at: usize) -> (&str, usize) {
 }
 
 fn is_fence(line: &str) -> bool {
-    line.strip_prefix(FENCE).is_some_and(|rest| {
-        rest.bytes()
-            .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
-    })
+    line.strip_prefix(FENCE)
+        .is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')))
 }

@@ -28,14 +28,10 @@ impl ToolPattern {
         let text = text.trim();
         let parts = text.strip_suffix(')').and_then(|open| open.split_once('('));
         match parts.filter(|(tool, _)| !tool.is_empty()) {
-            Some((tool, scope)) => Self {
-                tool: tool.trim_end().to_owned(),
-                scope: Some(scope.to_owned()),
-            },
-            None => Self {
-                tool: text.to_owned(),
-                scope: None,
-            },
+            Some((tool, scope)) => {
+                Self { tool: tool.trim_end().to_owned(), scope: Some(scope.to_owned()) }
+            }
+            None => Self { tool: text.to_owned(), scope: None },
         }
     }
 }
@@ -92,18 +88,13 @@ pub(crate) fn is_balanced(text: &str) -> bool {
 /// The entries of a tool list, written as a string or as a list of strings.
 pub(crate) fn read_tools(node: &Node) -> Vec<ToolPattern> {
     let patterns = |text: &str| -> Vec<ToolPattern> {
-        split_tools(text)
-            .into_iter()
-            .map(ToolPattern::parse)
-            .collect()
+        split_tools(text).into_iter().map(ToolPattern::parse).collect()
     };
     match &node.value {
         Value::String(text) => patterns(text),
-        Value::Sequence(items) => items
-            .iter()
-            .filter_map(Node::as_str)
-            .flat_map(patterns)
-            .collect(),
+        Value::Sequence(items) => {
+            items.iter().filter_map(Node::as_str).flat_map(patterns).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -18,11 +18,7 @@ fn table_of_cases() {
         ("a 'b c'", "<$ARGUMENTS>", "<a 'b c'>"),
         ("", "<$ARGUMENTS>", "<>"),
         ("x", "$ARGUMENTS,$ARGUMENTS", "x,x"),
-        (
-            "x",
-            "$ARGUMENTS_MORE $ARGUMENTSX",
-            "$ARGUMENTS_MORE $ARGUMENTSX\n\nARGUMENTS: x",
-        ),
+        ("x", "$ARGUMENTS_MORE $ARGUMENTSX", "$ARGUMENTS_MORE $ARGUMENTSX\n\nARGUMENTS: x"),
         // Absent, it is appended; without arguments nothing is.
         ("x y", "Do it.", "Do it.\n\nARGUMENTS: x y"),
         ("x y", "Do it.\n", "Do it.\n\nARGUMENTS: x y"),
@@ -32,38 +28,18 @@ fn table_of_cases() {
         ("  ", "Do it.", "Do it."),
         // Words count from 0, in shell quoting; a word that is not there stays as it is written.
         ("a 'b c'", "$0|$1|$2 $ARGUMENTS", "a|b c|$2 a 'b c'"),
-        (
-            "a b",
-            "$ARGUMENTS[1]|$ARGUMENTS[0]|$ARGUMENTS[9]",
-            "b|a|$ARGUMENTS[9]",
-        ),
-        (
-            "a",
-            "$ARGUMENTS[x] $ARGUMENTS[] $ARGUMENTS[0",
-            "a[x] a[] a[0",
-        ),
+        ("a b", "$ARGUMENTS[1]|$ARGUMENTS[0]|$ARGUMENTS[9]", "b|a|$ARGUMENTS[9]"),
+        ("a", "$ARGUMENTS[x] $ARGUMENTS[] $ARGUMENTS[0", "a[x] a[] a[0"),
         ("a", "$0th $00 $ARGUMENTS", "$0th a a"),
-        (
-            "a",
-            "$99999999999999999999 $ARGUMENTS",
-            "$99999999999999999999 a",
-        ),
+        ("a", "$99999999999999999999 $ARGUMENTS", "$99999999999999999999 a"),
         ("a", "cost: $0.50 $ARGUMENTS", "cost: a.50 a"),
         // Declared names; without a word they are empty.
-        (
-            "7 main",
-            "#$issue on $target-branch $ARGUMENTS",
-            "#7 on main 7 main",
-        ),
+        ("7 main", "#$issue on $target-branch $ARGUMENTS", "#7 on main 7 main"),
         ("7", "[$issue|$target-branch] $ARGUMENTS", "[7|] 7"),
         ("", "[$issue|$target-branch]", "[|]"),
         ("7", "$issues $other $ARGUMENTS", "$issues $other 7"),
         // Escapes.
-        (
-            "a",
-            r"\$0 \$ARGUMENTS \$issue $ARGUMENTS",
-            "$0 $ARGUMENTS $issue a",
-        ),
+        ("a", r"\$0 \$ARGUMENTS \$issue $ARGUMENTS", "$0 $ARGUMENTS $issue a"),
         ("a", r"\\$0 $ARGUMENTS", r"\\a a"),
         ("a", r"\\\$0 $ARGUMENTS", r"\\$0 a"),
         ("a", r"\$other \$ \x $ARGUMENTS", r"\$other \$ \x a"),
@@ -72,11 +48,7 @@ fn table_of_cases() {
         // Variables: a backslash does not stop them, an unknown one stays.
         ("", "${CLAUDE_SKILL_DIR}/run.sh", "/skills/x/run.sh"),
         ("", r"\${CLAUDE_SKILL_DIR}", r"\/skills/x"),
-        (
-            "",
-            "${CLAUDE_OTHER} ${CLAUDE_SKILL_DIR ${}",
-            "${CLAUDE_OTHER} ${CLAUDE_SKILL_DIR ${}",
-        ),
+        ("", "${CLAUDE_OTHER} ${CLAUDE_SKILL_DIR ${}", "${CLAUDE_OTHER} ${CLAUDE_SKILL_DIR ${}"),
         // One pass: what is put in is not looked at again.
         ("a", "${CLAUDE_SESSION_ID} $ARGUMENTS", "$0 a"),
         ("'$1' b", "$0 $ARGUMENTS[1]", "$1 b"),
@@ -85,11 +57,7 @@ fn table_of_cases() {
         ("ü ö", "$1 $ARGUMENTS ä", "ö ü ö ä"),
     ];
     for (typed, body, expected) in cases {
-        assert_eq!(
-            substitute(typed, body),
-            *expected,
-            "typed {typed:?}, body {body:?}"
-        );
+        assert_eq!(substitute(typed, body), *expected, "typed {typed:?}, body {body:?}");
     }
 }
 

@@ -8,17 +8,11 @@ fn parse(text: &str) -> Parsed {
 }
 
 fn codes(parsed: &Parsed) -> Vec<&'static str> {
-    parsed
-        .diagnostics
-        .iter()
-        .map(|diagnostic| diagnostic.code.as_str())
-        .collect()
+    parsed.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect()
 }
 
 fn error(text: &str) -> YamlError {
-    read(text, 0, &Limits::default())
-        .expect_err("must be refused")
-        .0
+    read(text, 0, &Limits::default()).expect_err("must be refused").0
 }
 
 #[test]
@@ -45,16 +39,11 @@ fn lists_nest_32_deep_and_no_deeper() {
     assert_eq!(error(&flow(32)), YamlError::TooDeep(32));
     assert_eq!(error(&flow(20_000)), YamlError::TooDeep(32));
     let block = |depth: usize| {
-        (0..depth)
-            .map(|level| format!("{}k:\n", " ".repeat(level)))
-            .collect::<String>()
+        (0..depth).map(|level| format!("{}k:\n", " ".repeat(level))).collect::<String>()
     };
     assert!(read(&block(32), 0, &Limits::default()).is_ok());
     assert_eq!(error(&block(33)), YamlError::TooDeep(32));
-    assert_eq!(
-        codes(&parse(&format!("---\n{}---\n", flow(32)))),
-        ["yaml-too-complex"]
-    );
+    assert_eq!(codes(&parse(&format!("---\n{}---\n", flow(32)))), ["yaml-too-complex"]);
 }
 
 #[test]
@@ -74,10 +63,7 @@ fn aliases_have_a_budget() {
     };
     let limits = Limits::default().with_alias_bytes(1_000);
     assert!(read_full(&text(9), 0, &limits).is_ok());
-    assert_eq!(
-        read_full(&text(10), 0, &limits).unwrap_err().0,
-        YamlError::AliasBudget(1_000)
-    );
+    assert_eq!(read_full(&text(10), 0, &limits).unwrap_err().0, YamlError::AliasBudget(1_000));
 }
 
 #[test]
@@ -107,15 +93,9 @@ fn duplicate_keys_are_refused_at_every_level() {
     }
     let many: String = (0..300).map(|at| format!("k{at}: v\n")).collect();
     assert!(read(&many, 0, &Limits::default()).is_ok());
-    assert!(matches!(
-        error(&format!("{many}k7: again\n")),
-        YamlError::DuplicateKey { .. }
-    ));
+    assert!(matches!(error(&format!("{many}k7: again\n")), YamlError::DuplicateKey { .. }));
     let parsed = parse("---\nname: a\n\nname: b\n---\n");
-    assert_eq!(
-        parsed.diagnostics[0].message,
-        "The key 'name' stands twice, first on line 2"
-    );
+    assert_eq!(parsed.diagnostics[0].message, "The key 'name' stands twice, first on line 2");
     assert_eq!(parsed.diagnostics[0].span.unwrap().line, 4);
 }
 
@@ -124,11 +104,7 @@ fn keys_must_be_text() {
     assert_eq!(error("[a, b]: c\n"), YamlError::ComplexKey);
     assert_eq!(error("? {a: b}\n: c\n"), YamlError::ComplexKey);
     let reading = read("1: one\ntrue: yes\n~: nil\n", 0, &Limits::default()).unwrap();
-    let keys: Vec<&str> = reading
-        .mapping
-        .iter()
-        .map(|entry| entry.key.as_str())
-        .collect();
+    let keys: Vec<&str> = reading.mapping.iter().map(|entry| entry.key.as_str()).collect();
     assert_eq!(keys, ["1", "true", "~"]);
 }
 

@@ -20,24 +20,13 @@ fn skill(fields: &str) -> Skill {
 }
 
 fn codes(parsed: &Parsed) -> Vec<&'static str> {
-    parsed
-        .diagnostics
-        .iter()
-        .map(|diagnostic| diagnostic.code.as_str())
-        .collect()
+    parsed.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect()
 }
 
 #[test]
 fn the_table_has_the_six_of_the_specification_and_fourteen_of_claude_code() {
     let of = |origin: Origin| FIELDS.iter().filter(|field| field.origin == origin).count();
-    assert_eq!(
-        (
-            of(Origin::Spec),
-            of(Origin::ClaudeCode),
-            of(Origin::LangchainDocker)
-        ),
-        (6, 14, 8)
-    );
+    assert_eq!((of(Origin::Spec), of(Origin::ClaudeCode), of(Origin::LangchainDocker)), (6, 14, 8));
     assert!(FIELDS.is_sorted_by_key(|field| field.key));
 }
 
@@ -53,10 +42,7 @@ fn fields_of_the_specification() {
     assert_eq!(frontmatter.title(), Some("A Skill"));
     assert_eq!(frontmatter.include_tools(), ["grep", "find"]);
     let tools = frontmatter.allowed_tools().unwrap();
-    assert_eq!(
-        (tools[0].tool.as_str(), tools[0].scope.as_deref()),
-        ("Bash", Some("git:*"))
-    );
+    assert_eq!((tools[0].tool.as_str(), tools[0].scope.as_deref()), ("Bash", Some("git:*")));
 }
 
 #[test]
@@ -108,16 +94,10 @@ fn every_effort_and_shell_has_its_word() {
         ("xhigh", Effort::XHigh),
         ("max", Effort::Max),
     ] {
-        assert_eq!(
-            skill(&format!("effort: {word}")).frontmatter.effort(),
-            Some(effort)
-        );
+        assert_eq!(skill(&format!("effort: {word}")).frontmatter.effort(), Some(effort));
     }
     assert_eq!(skill("shell: bash").frontmatter.shell(), Some(Shell::Bash));
-    assert_eq!(
-        skill("context: fork").frontmatter.context(),
-        Some(Context::Fork)
-    );
+    assert_eq!(skill("context: fork").frontmatter.context(), Some(Context::Fork));
 }
 
 #[test]
@@ -130,10 +110,7 @@ fn a_typo_in_context_is_reported_and_not_inline() {
     }
     let parsed = parse("context: [fork]");
     assert_eq!(codes(&parsed), ["wrong-type"]);
-    assert!(matches!(
-        parsed.skill.unwrap().frontmatter.context(),
-        Some(Context::Unknown(_))
-    ));
+    assert!(matches!(parsed.skill.unwrap().frontmatter.context(), Some(Context::Unknown(_))));
 }
 
 #[test]
@@ -178,10 +155,7 @@ fn fields_of_langchain_docker() {
     assert_eq!(frontmatter.author(), Some("us"));
     assert_eq!(frontmatter.required_by_tools(), ["sql_query"]);
     let tools = frontmatter.tool_configs();
-    assert_eq!(
-        (tools[0].name.as_str(), tools[0].method.as_str()),
-        ("sql_query", "execute_query")
-    );
+    assert_eq!((tools[0].name.as_str(), tools[0].method.as_str()), ("sql_query", "execute_query"));
     assert!(tools[0].requires_skill_loaded && !tools[1].requires_skill_loaded);
     assert!(tools[0].args[0].required);
     let limit = &tools[0].args[1];
@@ -201,18 +175,9 @@ fn fields_of_langchain_docker() {
 #[test]
 fn configurations_that_cannot_be_used_are_reported_one_by_one() {
     for (fields, message) in [
-        (
-            "tool_configs: foo",
-            "tool_configs must be a list of mappings, not text",
-        ),
-        (
-            "tool_configs: [x]",
-            "tool_configs[0] must be a mapping, not text",
-        ),
-        (
-            "tool_configs: [{method: m}]",
-            "tool_configs[0] has no 'name'",
-        ),
+        ("tool_configs: foo", "tool_configs must be a list of mappings, not text"),
+        ("tool_configs: [x]", "tool_configs[0] must be a mapping, not text"),
+        ("tool_configs: [{method: m}]", "tool_configs[0] has no 'name'"),
         (
             "tool_configs: [{name: t}, {name: t}]",
             "tool_configs[1] declares the tool 't' a second time",
@@ -221,10 +186,7 @@ fn configurations_that_cannot_be_used_are_reported_one_by_one() {
             "tool_configs: [{name: t, requires_skill_loaded: maybe}]",
             "tool_configs[0].requires_skill_loaded must be true or false, not text",
         ),
-        (
-            "tool_configs: [{name: t, args: [{type: int}]}]",
-            "tool_configs[0].args[0] has no 'name'",
-        ),
+        ("tool_configs: [{name: t, args: [{type: int}]}]", "tool_configs[0].args[0] has no 'name'"),
         (
             "tool_configs: [{name: t, args: [{name: x, type: array}]}]",
             "Argument type 'array' is not known and is read as 'string'; known are string, integer, number and boolean",
@@ -237,21 +199,12 @@ fn configurations_that_cannot_be_used_are_reported_one_by_one() {
             "resource_configs: [{name: r}]",
             "resource_configs[0] gives 'r' no content: set file, content or dynamic",
         ),
-        (
-            "resource_configs: [{name: [r]}]",
-            "resource_configs[0].name must be text, not a list",
-        ),
-        (
-            "mcp_tool_configs: [{tools: [a]}]",
-            "mcp_tool_configs[0] has no 'server'",
-        ),
+        ("resource_configs: [{name: [r]}]", "resource_configs[0].name must be text, not a list"),
+        ("mcp_tool_configs: [{tools: [a]}]", "mcp_tool_configs[0] has no 'server'"),
     ] {
         let parsed = parse(fields);
-        let messages: Vec<&str> = parsed
-            .diagnostics
-            .iter()
-            .map(|diagnostic| diagnostic.message.as_str())
-            .collect();
+        let messages: Vec<&str> =
+            parsed.diagnostics.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
         assert!(messages.contains(&message), "{fields}: {messages:?}");
         assert!(parsed.skill.is_some(), "{fields}");
     }
@@ -284,14 +237,8 @@ fn each_profile_knows_its_own_fields() {
     let fields = "license: MIT\nmodel: x\nversion: \"1\"";
     let count = |profile| codes(&parse_as(profile, fields)).len();
     assert_eq!(count(Profile::Prowess), 0);
-    assert_eq!(
-        codes(&parse_as(Profile::ClaudeCode, fields)),
-        ["unknown-field"]
-    );
-    assert_eq!(
-        codes(&parse_as(Profile::DeepAgents, fields)),
-        ["unknown-field"; 2]
-    );
+    assert_eq!(codes(&parse_as(Profile::ClaudeCode, fields)), ["unknown-field"]);
+    assert_eq!(codes(&parse_as(Profile::DeepAgents, fields)), ["unknown-field"; 2]);
     let spec = parse_as(Profile::Spec, fields);
     assert_eq!(
         spec.diagnostics[0].message,
@@ -304,22 +251,9 @@ fn each_profile_knows_its_own_fields() {
 fn hooks_are_checked_against_the_events_that_exist() {
     let parsed = parse("hooks:\n  PreTooluse:\n    - hooks: []");
     assert_eq!(codes(&parsed), ["unknown-hook-event"]);
-    assert_eq!(
-        parsed.diagnostics[0].help.as_deref(),
-        Some("the nearest is 'PreToolUse'")
-    );
-    for shape in [
-        "x",
-        "[x]",
-        "[{matcher: y}]",
-        "[{hooks: x}]",
-        "[{hooks: [x]}]",
-    ] {
-        assert_eq!(
-            codes(&parse(&format!("hooks:\n  Stop: {shape}"))),
-            ["wrong-type"],
-            "{shape}"
-        );
+    assert_eq!(parsed.diagnostics[0].help.as_deref(), Some("the nearest is 'PreToolUse'"));
+    for shape in ["x", "[x]", "[{matcher: y}]", "[{hooks: x}]", "[{hooks: [x]}]"] {
+        assert_eq!(codes(&parse(&format!("hooks:\n  Stop: {shape}"))), ["wrong-type"], "{shape}");
     }
 }
 
@@ -327,27 +261,12 @@ fn hooks_are_checked_against_the_events_that_exist() {
 fn values_of_the_wrong_type_are_reported() {
     for (fields, message) in [
         ("license: [MIT]", "Field 'license' must be a string"),
-        (
-            "compatibility: {a: b}",
-            "Field 'compatibility' must be a string",
-        ),
+        ("compatibility: {a: b}", "Field 'compatibility' must be a string"),
         ("model: true", "Field 'model' must be a string"),
-        (
-            "allowed-tools: 3",
-            "Field 'allowed-tools' must be a string or a list of strings",
-        ),
-        (
-            "allowed-tools: [Read, 3]",
-            "Field 'allowed-tools' must be a list of strings",
-        ),
-        (
-            "arguments: {a: b}",
-            "Field 'arguments' must be a string or a list of strings",
-        ),
-        (
-            "user-invocable: []",
-            "Field 'user-invocable' must be true or false",
-        ),
+        ("allowed-tools: 3", "Field 'allowed-tools' must be a string or a list of strings"),
+        ("allowed-tools: [Read, 3]", "Field 'allowed-tools' must be a list of strings"),
+        ("arguments: {a: b}", "Field 'arguments' must be a string or a list of strings"),
+        ("user-invocable: []", "Field 'user-invocable' must be true or false"),
         ("hooks: x", "Field 'hooks' must be a mapping"),
         ("metadata: [a]", "Field 'metadata' must be a mapping"),
         ("license:", "Field 'license' must be a string"),
@@ -398,18 +317,12 @@ fn invisible_characters_are_reported() {
 
 #[test]
 fn tool_lists_are_checked_per_profile() {
-    assert_eq!(
-        codes(&parse("allowed-tools: Bash(git add Read")),
-        ["malformed-tool"]
-    );
+    assert_eq!(codes(&parse("allowed-tools: Bash(git add Read")), ["malformed-tool"]);
     let list = "allowed-tools: [Read]";
     assert_eq!(codes(&parse_as(Profile::Spec, list)), ["tool-list-form"]);
     assert_eq!(codes(&parse(list)), [""; 0]);
     let scoped = "allowed-tools: Bash(git add *) Read";
-    assert_eq!(
-        codes(&parse_as(Profile::DeepAgents, scoped)),
-        ["tool-pattern-split"]
-    );
+    assert_eq!(codes(&parse_as(Profile::DeepAgents, scoped)), ["tool-pattern-split"]);
     assert_eq!(codes(&parse(scoped)), [""; 0]);
 }
 

@@ -9,10 +9,7 @@ const MOST_KIB: u64 = 8 * 1024;
 
 fn high_water_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -27,11 +24,7 @@ fn hostile_frontmatter_takes_a_few_mebibytes_at_most() {
         format!("k: [{}]", fill("{},")),
         format!("k: {{{}}}", fill("? a,")),
         format!("k: {nested_anchors}{}{}", fill("a,"), "]".repeat(30)),
-        format!(
-            "a: &a {}\nk: [{}]",
-            "x".repeat(1000),
-            fill("*a,").split_at(60_000).0
-        ),
+        format!("a: &a {}\nk: [{}]", "x".repeat(1000), fill("*a,").split_at(60_000).0),
         fill("- "),
         fill("["),
         fill("? "),
@@ -41,10 +34,8 @@ fn hostile_frontmatter_takes_a_few_mebibytes_at_most() {
         format!("description: \"{}\"", fill("\\u0041")),
         format!("k: |\n{}", fill(" x\n")),
     ];
-    let texts: Vec<String> = hostile
-        .iter()
-        .map(|frontmatter| format!("---\n{frontmatter}\n---\nbody\n"))
-        .collect();
+    let texts: Vec<String> =
+        hostile.iter().map(|frontmatter| format!("---\n{frontmatter}\n---\nbody\n")).collect();
     let before = high_water_kib();
     for text in &texts {
         // Twice: what the first call leaves behind must not pile up.
@@ -59,8 +50,5 @@ fn hostile_frontmatter_takes_a_few_mebibytes_at_most() {
     // The control: the same count sees an allocation of that size.
     let control = vec![1_u8; usize::try_from(MOST_KIB + 4096).unwrap() * 1024];
     std::hint::black_box(&control);
-    assert!(
-        high_water_kib() - before > MOST_KIB,
-        "the measurement does not measure"
-    );
+    assert!(high_water_kib() - before > MOST_KIB, "the measurement does not measure");
 }

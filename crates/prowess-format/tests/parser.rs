@@ -9,26 +9,15 @@ fn parse(text: &str) -> Parsed {
 
 fn skill(text: &str) -> Skill {
     let parsed = parse(text);
-    parsed
-        .skill
-        .unwrap_or_else(|| panic!("not loaded: {:#?}", parsed.diagnostics))
+    parsed.skill.unwrap_or_else(|| panic!("not loaded: {:#?}", parsed.diagnostics))
 }
 
 fn codes(parsed: &Parsed) -> Vec<&'static str> {
-    parsed
-        .diagnostics
-        .iter()
-        .map(|diagnostic| diagnostic.code.as_str())
-        .collect()
+    parsed.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect()
 }
 
 fn value<'a>(skill: &'a Skill, key: &str) -> &'a Value {
-    &skill
-        .frontmatter
-        .raw()
-        .get(key)
-        .unwrap_or_else(|| panic!("no {key}"))
-        .value
+    &skill.frontmatter.raw().get(key).unwrap_or_else(|| panic!("no {key}")).value
 }
 
 const MINIMAL: &str = "---\nname: my-skill\ndescription: A test skill\n---\n# My Skill\n";
@@ -74,10 +63,7 @@ fn reads_frontmatter_that_ends_at_the_end_of_the_file() {
 
 #[test]
 fn fences_may_have_trailing_blanks() {
-    assert_eq!(
-        skill("--- \nname: my-skill\ndescription: d\n---\t \nbody").body,
-        "body"
-    );
+    assert_eq!(skill("--- \nname: my-skill\ndescription: d\n---\t \nbody").body, "body");
 }
 
 #[test]
@@ -91,10 +77,7 @@ fn a_fence_is_a_whole_line() {
 
 #[test]
 fn four_hyphens_are_no_fence() {
-    assert_eq!(
-        codes(&parse("----\nname: a\ndescription: d\n----\n")),
-        ["missing-frontmatter"]
-    );
+    assert_eq!(codes(&parse("----\nname: a\ndescription: d\n----\n")), ["missing-frontmatter"]);
     let skill = skill("---\nname: my-skill\ndescription: |\n  a\n  ----\n---\nb");
     assert_eq!(skill.description(), "a\n----");
     let unclosed = parse("---\nname: a\ndescription: d\n----\n");
@@ -117,24 +100,14 @@ fn repairs_unquoted_colons_and_says_so() {
     assert_eq!(found.level, Level::Warning);
     let span = found.span.unwrap();
     assert_eq!((span.line, span.column), (3, 14));
-    assert_eq!(
-        &text[span.start as usize..span.end as usize],
-        "Use when: the user's asking: now"
-    );
-    assert_eq!(
-        parsed.skill.unwrap().description(),
-        "Use when: the user's asking: now"
-    );
+    assert_eq!(&text[span.start as usize..span.end as usize], "Use when: the user's asking: now");
+    assert_eq!(parsed.skill.unwrap().description(), "Use when: the user's asking: now");
 }
 
 #[test]
 fn repairs_each_broken_value_and_leaves_the_others_alone() {
     let cases: [(&str, &str, &str); 12] = [
-        (
-            "argument-hint: <duration: e.g. 7d, 2w>",
-            "argument-hint",
-            "<duration: e.g. 7d, 2w>",
-        ),
+        ("argument-hint: <duration: e.g. 7d, 2w>", "argument-hint", "<duration: e.g. 7d, 2w>"),
         ("license: @scope/pkg", "license", "@scope/pkg"),
         ("license: `code` here", "license", "`code` here"),
         ("license: %d percent", "license", "%d percent"),
@@ -143,11 +116,7 @@ fn repairs_each_broken_value_and_leaves_the_others_alone() {
         ("license: **bold** text: x", "license", "**bold** text: x"),
         ("license: - dash", "license", "- dash"),
         ("license: ends with:", "license", "ends with:"),
-        (
-            "license: folded: over\n  two lines",
-            "license",
-            "folded: over two lines",
-        ),
+        ("license: folded: over\n  two lines", "license", "folded: over two lines"),
         ("license: > not a: block", "license", "> not a: block"),
         ("metadata:\n  note: a: b", "metadata", ""),
     ];
@@ -171,27 +140,15 @@ fn repairs_reserved_characters_inside_a_list() {
     let text = "---\nname: my-skill\ndescription: d\npaths: [next,@supabase/ssr]\n---\nx";
     let parsed = parse(text);
     assert_eq!(codes(&parsed), ["repaired-value"]);
-    assert_eq!(
-        parsed.skill.unwrap().frontmatter.paths(),
-        ["next", "@supabase/ssr"]
-    );
+    assert_eq!(parsed.skill.unwrap().frontmatter.paths(), ["next", "@supabase/ssr"]);
 }
 
 #[test]
 fn does_not_repair_what_is_merely_unfinished() {
-    for line in [
-        "name: [invalid",
-        "name: \"open",
-        "name: {a: b",
-        "license: *missing",
-    ] {
+    for line in ["name: [invalid", "name: \"open", "name: {a: b", "license: *missing"] {
         let parsed = parse(&format!("---\n{line}\ndescription: d\n---\nx"));
         assert_eq!(codes(&parsed), ["invalid-yaml"], "{line}");
-        assert!(
-            parsed.diagnostics[0]
-                .message
-                .starts_with("Invalid YAML in frontmatter: ")
-        );
+        assert!(parsed.diagnostics[0].message.starts_with("Invalid YAML in frontmatter: "));
         assert!(parsed.skill.is_none());
     }
 }
@@ -200,11 +157,7 @@ fn does_not_repair_what_is_merely_unfinished() {
 fn ranges_after_a_repair_point_into_the_original() {
     let text = "---\nname: my-skill\ndescription: it's: this's\nversion: 2.0\n---\nx";
     let parsed = parse(text);
-    let number = parsed
-        .diagnostics
-        .iter()
-        .find(|d| d.code == Code::UnquotedNumber)
-        .unwrap();
+    let number = parsed.diagnostics.iter().find(|d| d.code == Code::UnquotedNumber).unwrap();
     let span = number.span.unwrap();
     assert_eq!(&text[span.start as usize..span.end as usize], "2.0");
 }
@@ -213,23 +166,11 @@ fn ranges_after_a_repair_point_into_the_original() {
 fn tools_are_a_string_or_a_list() {
     for (written, expected) in [
         ("Bash(git add *) Read", vec!["Bash(git add *)", "Read"]),
-        (
-            "Bash(git:*), Bash(jq:*),Read",
-            vec!["Bash(git:*)", "Bash(jq:*)", "Read"],
-        ),
+        ("Bash(git:*), Bash(jq:*),Read", vec!["Bash(git:*)", "Bash(jq:*)", "Read"]),
         ("[Read, Grep]", vec!["Read", "Grep"]),
-        (
-            "\n  - Bash(git add *)\n  - Read",
-            vec!["Bash(git add *)", "Read"],
-        ),
-        (
-            "\n- Read, Write\n- mcp__server__tool",
-            vec!["Read", "Write", "mcp__server__tool"],
-        ),
-        (
-            "Bash(echo (a b) c) Read",
-            vec!["Bash(echo (a b) c)", "Read"],
-        ),
+        ("\n  - Bash(git add *)\n  - Read", vec!["Bash(git add *)", "Read"]),
+        ("\n- Read, Write\n- mcp__server__tool", vec!["Read", "Write", "mcp__server__tool"]),
+        ("Bash(echo (a b) c) Read", vec!["Bash(echo (a b) c)", "Read"]),
         ("Bash(git add Read", vec!["Bash(git", "add", "Read"]),
         ("\"\"", vec![]),
         ("[]", vec![]),
@@ -264,10 +205,7 @@ fn names_are_trimmed_collapsed_and_normalized() {
 
 #[test]
 fn a_missing_name_is_the_folders() {
-    for text in [
-        "---\ndescription: d\n---\nx",
-        "---\nname:\ndescription: d\n---\nx",
-    ] {
+    for text in ["---\ndescription: d\n---\nx", "---\nname:\ndescription: d\n---\nx"] {
         let parsed = parse(text);
         assert_eq!(parsed.diagnostics.len(), 1);
         assert_eq!(parsed.skill.unwrap().name(), "my-skill");
@@ -277,21 +215,9 @@ fn a_missing_name_is_the_folders() {
 
 #[test]
 fn unsafe_names_are_refused() {
-    for name in [
-        "a/b",
-        "..",
-        ".hidden",
-        "a\\\\b",
-        "\"a\\u001bb\"",
-        "\"a\\u202eb\"",
-        "\"a\\0b\"",
-    ] {
+    for name in ["a/b", "..", ".hidden", "a\\\\b", "\"a\\u001bb\"", "\"a\\u202eb\"", "\"a\\0b\""] {
         let parsed = parse(&format!("---\nname: {name}\ndescription: d\n---\nx"));
-        assert!(
-            codes(&parsed).contains(&"unsafe-name"),
-            "{name}: {:?}",
-            codes(&parsed)
-        );
+        assert!(codes(&parsed).contains(&"unsafe-name"), "{name}: {:?}", codes(&parsed));
         assert!(parsed.skill.is_none(), "{name}");
     }
 }
@@ -315,9 +241,7 @@ fn nothing_becomes_a_surprising_string() {
     assert_eq!(codes(&parsed), ["empty-description"]);
     assert!(parsed.skill.is_none());
     for written in ["", "~", "Null", "[a, b]", "{a: b}", "true", "\"  \"", "''"] {
-        let parsed = parse(&format!(
-            "---\nname: my-skill\ndescription: {written}\n---\nx"
-        ));
+        let parsed = parse(&format!("---\nname: my-skill\ndescription: {written}\n---\nx"));
         assert_eq!(codes(&parsed), ["empty-description"], "{written}");
         assert!(parsed.skill.is_none(), "{written}");
     }
@@ -348,13 +272,7 @@ fn nothing_becomes_a_surprising_string() {
     let parsed = parse("---\nname: my-skill\ndescription: d\nlicense:\ncompatibility: ~\n---\nx");
     assert_eq!(codes(&parsed), ["wrong-type", "wrong-type"]);
     let skill = parsed.skill.unwrap();
-    assert_eq!(
-        (
-            skill.frontmatter.license(),
-            skill.frontmatter.compatibility()
-        ),
-        (None, None)
-    );
+    assert_eq!((skill.frontmatter.license(), skill.frontmatter.compatibility()), (None, None));
 }
 
 #[test]
@@ -374,12 +292,7 @@ fn the_raw_mapping_keeps_real_types_and_unknown_keys() {
             "x-date": "2024-01-01", "x-inf": ".inf", "x y": "z",
         })
     );
-    let keys: Vec<&str> = skill
-        .frontmatter
-        .raw()
-        .iter()
-        .map(|e| e.key.as_str())
-        .collect();
+    let keys: Vec<&str> = skill.frontmatter.raw().iter().map(|e| e.key.as_str()).collect();
     assert_eq!(keys[0], "name");
     assert_eq!(keys.last(), Some(&"x y"));
 }
@@ -390,10 +303,7 @@ fn tags_anchors_and_merge_keys_are_read_or_reported() {
         "---\nname: &n my-skill\ndescription: !!str 12\nauthor: *n\nversion: !!float 1\n\
          metadata: {<<: {a: b}, t: !custom x}\n---\nx",
     );
-    assert_eq!(
-        codes(&parsed),
-        ["merge-key", "ignored-tag", "unquoted-number"]
-    );
+    assert_eq!(codes(&parsed), ["merge-key", "ignored-tag", "unquoted-number"]);
     let skill = parsed.skill.unwrap();
     assert_eq!(skill.description(), "12");
     assert_eq!(skill.frontmatter.author(), Some("my-skill"));
@@ -414,10 +324,7 @@ fn refuses_what_is_not_utf8() {
     let span = parsed.diagnostics[0].span.unwrap();
     assert_eq!((span.line, span.column), (2, 8));
     let utf16 = Skill::parse_bytes(b"\xff\xfe-\0-\0-\0", &Options::new());
-    assert_eq!(
-        utf16.diagnostics[0].message,
-        "The file is UTF-16, not UTF-8"
-    );
+    assert_eq!(utf16.diagnostics[0].message, "The file is UTF-16, not UTF-8");
 }
 
 #[test]

@@ -114,10 +114,7 @@ fn lines() -> impl Strategy<Value = String> {
         1 => Just(String::new()),
         1 => "# [ -~]{0,8}",
     ];
-    (
-        prop::collection::vec(line, 1..8),
-        prop::sample::select(vec!["\n", "\r\n"]),
-    )
+    (prop::collection::vec(line, 1..8), prop::sample::select(vec!["\n", "\r\n"]))
         .prop_map(|(lines, ending)| lines.join(ending) + ending)
 }
 

@@ -30,11 +30,8 @@ pub(crate) fn run(arguments: &CreateArgs) -> anyhow::Result<Outcome> {
     // What is refused later is refused before anything is written.
     let options = Options::new().in_folder(name).with_profile(Profile::Spec);
     let parsed = Skill::parse(&text, &options);
-    let findings: Vec<_> = parsed
-        .diagnostics
-        .iter()
-        .filter(|found| found.level != Level::Info)
-        .collect();
+    let findings: Vec<_> =
+        parsed.diagnostics.iter().filter(|found| found.level != Level::Info).collect();
     if !findings.is_empty() {
         for found in findings {
             let help = found.help.as_deref().unwrap_or_default();
@@ -51,12 +48,7 @@ pub(crate) fn run(arguments: &CreateArgs) -> anyhow::Result<Outcome> {
     }
     write_skill(&arguments.path, &target, &text)
         .with_context(|| format!("cannot create {}", target.display()))?;
-    let files = [
-        "SKILL.md",
-        "scripts/check.sh",
-        "references/details.md",
-        "assets/template.md",
-    ];
+    let files = ["SKILL.md", "scripts/check.sh", "references/details.md", "assets/template.md"];
     if arguments.json {
         let path = target.display().to_string();
         report::print_json(&json!({"name": name, "path": path, "files": files}))?;
@@ -68,10 +60,7 @@ pub(crate) fn run(arguments: &CreateArgs) -> anyhow::Result<Outcome> {
     for file in files {
         writeln!(out, "  {file}")?;
     }
-    writeln!(
-        out,
-        "Next: edit {shown}/SKILL.md, then run `prowess lint {shown}`"
-    )?;
+    writeln!(out, "Next: edit {shown}/SKILL.md, then run `prowess lint {shown}`")?;
     Ok(Outcome::Ok)
 }
 
@@ -81,19 +70,13 @@ fn skill_text(name: &str, description: &str) -> String {
     frontmatter.set("description", description);
     let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
     let title = format!("{}{}", first.to_uppercase(), rest.replace('-', " "));
-    format!(
-        "---\n{}---\n\n{}",
-        write(&frontmatter),
-        BODY.replace("{{title}}", &title)
-    )
+    format!("---\n{}---\n\n{}", write(&frontmatter), BODY.replace("{{title}}", &title))
 }
 
 /// Writes the folder beside its place and moves it there: it is whole or not there at all.
 fn write_skill(parent: &Path, target: &Path, text: &str) -> anyhow::Result<()> {
     fs::create_dir_all(parent)?;
-    let staging = tempfile::Builder::new()
-        .prefix(".prowess-create-")
-        .tempdir_in(parent)?;
+    let staging = tempfile::Builder::new().prefix(".prowess-create-").tempdir_in(parent)?;
     let root = staging.path();
     for folder in ["scripts", "references", "assets"] {
         fs::create_dir(root.join(folder))?;

@@ -14,27 +14,17 @@ pub(crate) fn run(arguments: &LintArgs) -> anyhow::Result<Outcome> {
         let checked = locate::check(located, arguments.profile, Links::Check);
         let mut diagnostics = checked.diagnostics;
         diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.start, span.end)));
-        report.sections.push(Section {
-            source: checked.source,
-            diagnostics,
-        });
+        report.sections.push(Section { source: checked.source, diagnostics });
     }
     report.skills = report.sections.len();
     if !search.diagnostics.is_empty() {
-        let section = Section {
-            source: String::new(),
-            diagnostics: search.diagnostics,
-        };
+        let section = Section { source: String::new(), diagnostics: search.diagnostics };
         report.sections.push(section);
     }
     if arguments.strict {
         report.promote_warnings();
     }
-    let format = if arguments.json {
-        Format::Json
-    } else {
-        arguments.format
-    };
+    let format = if arguments.json { Format::Json } else { arguments.format };
     report::print(&report, format)?;
     Ok(match report.count(Level::Error) {
         0 => Outcome::Ok,

@@ -2,9 +2,13 @@
 
 pub(crate) mod completions;
 pub(crate) mod create;
+pub(crate) mod doctor;
+pub(crate) mod info;
 pub(crate) mod lint;
+pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod properties;
+pub(crate) mod read;
 pub(crate) mod read_properties;
 pub(crate) mod rules;
 pub(crate) mod to_prompt;

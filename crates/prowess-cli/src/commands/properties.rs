@@ -54,10 +54,7 @@ impl Properties {
 
     /// The name as it was written.
     pub(crate) fn name(&self) -> &str {
-        self.skill
-            .frontmatter
-            .name()
-            .unwrap_or_else(|| self.skill.name())
+        self.skill.frontmatter.name().unwrap_or_else(|| self.skill.name())
     }
 
     /// The fields of the specification that are there, in its order.
@@ -75,18 +72,12 @@ impl Properties {
         if let Some(tools) = frontmatter.raw().get("allowed-tools") {
             object.insert("allowed-tools".to_owned(), json!(tools));
         }
-        if let Some(metadata) = frontmatter
-            .metadata()
-            .filter(|metadata| !metadata.is_empty())
-        {
+        if let Some(metadata) = frontmatter.metadata().filter(|metadata| !metadata.is_empty()) {
             let texts: Map<String, Value> = metadata
                 .iter()
                 .map(|entry| {
                     let text = entry.value.as_text().map(|text| json!(text));
-                    (
-                        entry.key.clone(),
-                        text.unwrap_or_else(|| json!(entry.value)),
-                    )
+                    (entry.key.clone(), text.unwrap_or_else(|| json!(entry.value)))
                 })
                 .collect();
             object.insert("metadata".to_owned(), Value::Object(texts));

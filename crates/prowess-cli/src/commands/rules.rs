@@ -29,11 +29,7 @@ pub(crate) fn run(arguments: &RulesArgs) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Ok);
     }
     let mut out = stdout().lock();
-    let width = codes
-        .iter()
-        .map(|code| code.as_str().len())
-        .max()
-        .unwrap_or(0);
+    let width = codes.iter().map(|code| code.as_str().len()).max().unwrap_or(0);
     write!(out, "{:width$}", "")?;
     for profile in Profile::ALL {
         write!(out, "  {profile}")?;

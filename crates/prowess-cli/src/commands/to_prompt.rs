@@ -29,15 +29,10 @@ pub(crate) fn run(arguments: &ToPromptArgs) -> anyhow::Result<Outcome> {
             }
         };
         let file = &properties.file;
-        let folder = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = fs::canonicalize(folder.unwrap_or(".".as_ref()))
             .with_context(|| format!("cannot resolve {}", file.display()))?;
-        let location = folder
-            .join(file.file_name().unwrap_or_default())
-            .display()
-            .to_string();
+        let location = folder.join(file.file_name().unwrap_or_default()).display().to_string();
         entries.push((properties, location));
     }
     if arguments.json {

@@ -28,21 +28,14 @@ fn annotation(diagnostic: &Diagnostic) -> String {
         properties.push(format!("line={},col={}", span.line, span.column));
     }
     properties.push(format!("title={}", diagnostic.code));
-    let help = diagnostic
-        .help
-        .as_ref()
-        .map(|help| format!("\nhelp: {help}"))
-        .unwrap_or_default();
+    let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
     let message = data(&format!("{}{help}", diagnostic.message));
     format!("::{command} {}::{message}", properties.join(","))
 }
 
 /// What follows the second `::`: a line break would begin a new command.
 fn data(text: &str) -> String {
-    let text = text
-        .replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A");
+    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     crate::terminal::safe(&text).into_owned()
 }
 

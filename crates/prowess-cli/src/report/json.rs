@@ -25,9 +25,7 @@ pub(super) fn print(report: &Report) -> anyhow::Result<()> {
 /// Prints a value and a line break.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut out = Vec::new();
-    let formatter = AsciiFormatter {
-        pretty: PrettyFormatter::with_indent(b"  "),
-    };
+    let formatter = AsciiFormatter { pretty: PrettyFormatter::with_indent(b"  ") };
     value.serialize(&mut Serializer::with_formatter(&mut out, formatter))?;
     out.push(b'\n');
     io::stdout().write_all(&out)?;

@@ -29,23 +29,15 @@ pub(crate) struct Section {
 
 impl Report {
     pub(crate) fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.sections
-            .iter()
-            .flat_map(|section| &section.diagnostics)
+        self.sections.iter().flat_map(|section| &section.diagnostics)
     }
 
     pub(crate) fn count(&self, level: Level) -> usize {
-        self.diagnostics()
-            .filter(|diagnostic| diagnostic.level == level)
-            .count()
+        self.diagnostics().filter(|diagnostic| diagnostic.level == level).count()
     }
 
     pub(crate) fn promote_warnings(&mut self) {
-        for diagnostic in self
-            .sections
-            .iter_mut()
-            .flat_map(|section| &mut section.diagnostics)
-        {
+        for diagnostic in self.sections.iter_mut().flat_map(|section| &mut section.diagnostics) {
             if diagnostic.level == Level::Warning {
                 diagnostic.level = Level::Error;
             }

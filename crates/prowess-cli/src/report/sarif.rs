@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 use super::{Report, print_json};
 
 pub(super) fn print(report: &Report) -> anyhow::Result<()> {
-    let used: BTreeSet<Code> = report
-        .diagnostics()
-        .map(|diagnostic| diagnostic.code)
-        .collect();
+    let used: BTreeSet<Code> = report.diagnostics().map(|diagnostic| diagnostic.code).collect();
     let rules: Vec<Value> = used
         .iter()
         .map(|code| json!({"id": code.as_str(), "shortDescription": {"text": code.about()}}))
@@ -20,10 +17,7 @@ pub(super) fn print(report: &Report) -> anyhow::Result<()> {
         .sections
         .iter()
         .flat_map(|section| {
-            section
-                .diagnostics
-                .iter()
-                .map(|diagnostic| result(diagnostic, &section.source, &used))
+            section.diagnostics.iter().map(|diagnostic| result(diagnostic, &section.source, &used))
         })
         .collect();
     print_json(&json!({
@@ -47,11 +41,7 @@ fn result(diagnostic: &Diagnostic, source: &str, rules: &BTreeSet<Code>) -> Valu
         Level::Warning => "warning",
         Level::Info => "note",
     };
-    let help = diagnostic
-        .help
-        .as_ref()
-        .map(|help| format!("\nhelp: {help}"))
-        .unwrap_or_default();
+    let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
     let mut result = json!({
         "ruleId": diagnostic.code.as_str(),
         "ruleIndex": rules.iter().position(|code| *code == diagnostic.code),
@@ -69,10 +59,7 @@ fn result(diagnostic: &Diagnostic, source: &str, rules: &BTreeSet<Code>) -> Valu
 }
 
 fn region(span: Span, source: &str) -> Value {
-    let end = prowess_format::ByteRange {
-        start: span.end,
-        end: span.end,
-    };
+    let end = prowess_format::ByteRange { start: span.end, end: span.end };
     let end = Span::locate(source, end);
     json!({
         "startLine": span.line,

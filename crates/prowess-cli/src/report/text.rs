@@ -32,11 +32,7 @@ fn render(renderer: &Renderer, diagnostic: &Diagnostic, source: &str) -> String 
         Level::Warning => Title::WARNING,
         Level::Info => Title::INFO,
     };
-    let mut name = diagnostic
-        .path
-        .as_deref()
-        .map(safe_line)
-        .unwrap_or_default();
+    let mut name = diagnostic.path.as_deref().map(safe_line).unwrap_or_default();
     if let Some(span) = diagnostic.span {
         name.push_str(&format!(":{}:{}", span.line, span.column));
     }
@@ -45,15 +41,10 @@ fn render(renderer: &Renderer, diagnostic: &Diagnostic, source: &str) -> String 
     }
     name.push_str(diagnostic.level.as_str());
     let message = safe_line(&diagnostic.message);
-    let title = level
-        .with_name(name)
-        .primary_title(message)
-        .id(diagnostic.code.as_str());
+    let title = level.with_name(name).primary_title(message).id(diagnostic.code.as_str());
     let mut group = title.elements(Vec::<Snippet<'_, annotate_snippets::Annotation<'_>>>::new());
     // The window of lines that the place is in, with harmful characters made visible.
-    let window = diagnostic
-        .span
-        .map(|span| Window::new(source, span.start, span.end));
+    let window = diagnostic.span.map(|span| Window::new(source, span.start, span.end));
     if let (Some(window), Some(span)) = (&window, diagnostic.span) {
         group = group.element(
             Snippet::source(window.text.as_str())
@@ -85,9 +76,7 @@ impl Window {
         };
         let start = clamp(start);
         // Of a place that spans lines, the first is enough.
-        let line_end = source[start..]
-            .find('\n')
-            .map_or(source.len(), |at| start + at);
+        let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
         let end = clamp(end).min(line_end).max(start);
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
         let before = last_characters(&source[line_start..start], SHOWN_BEFORE);

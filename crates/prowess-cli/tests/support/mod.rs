@@ -22,9 +22,7 @@ pub(crate) struct Run {
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        Self {
-            root: tempfile::tempdir().unwrap(),
-        }
+        Self { root: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -53,14 +51,8 @@ impl Sandbox {
 
     /// Runs a command in the folder.
     pub(crate) fn run(&self, mut command: Command, input: &[u8]) -> Run {
-        command
-            .current_dir(self.path())
-            .env_remove("CLICOLOR_FORCE")
-            .env("COLUMNS", "100");
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.current_dir(self.path()).env_remove("CLICOLOR_FORCE").env("COLUMNS", "100");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // A command that does not read its input may have closed it.
         let _ = child.stdin.take().unwrap().write_all(input);
@@ -76,11 +68,7 @@ impl Sandbox {
 impl Run {
     /// Everything in one text, for snapshots.
     pub(crate) fn text(&self) -> String {
-        let Self {
-            code,
-            stdout,
-            stderr,
-        } = self;
+        let Self { code, stdout, stderr } = self;
         format!("exit {code}\n--- stdout ---\n{stdout}--- stderr ---\n{stderr}")
     }
 
@@ -98,11 +86,7 @@ pub(crate) fn minimal(name: &str) -> String {
 pub(crate) fn skip(test: &str, why: &str) {
     println!("SKIPPED {test}: {why}");
     if let Ok(log) = std::env::var("PROWESS_SKIP_LOG") {
-        let mut log = fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(log)
-            .unwrap();
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
         writeln!(log, "{test}: {why}").unwrap();
     }
 }

@@ -54,6 +54,9 @@ codes! {
     NotUtf8             "not-utf8"               [E E E E] "The file is not UTF-8 text.";
     FileNameCase        "file-name-case"         [W I W E] "The file is named skill.md instead of SKILL.md.";
 
+    ShadowedSkill       "shadowed-skill"         [W W W W] "Another skill of the same name hides this one.";
+    AmbiguousName       "ambiguous-name"         [E E E E] "Several skills have this name, and none of them is preferred.";
+
     // The fences.
     MissingFrontmatter  "missing-frontmatter"    [E E E E] "The file does not begin with frontmatter.";
     UnclosedFrontmatter "unclosed-frontmatter"   [E E E E] "The frontmatter has no closing fence.";

@@ -46,18 +46,8 @@ impl<'a> Document<'a> {
             report_note(note, checker);
         }
         let mapping = reading.mapping;
-        let Options {
-            folder,
-            file_exists,
-            ..
-        } = *options;
-        Some(Self {
-            source,
-            split,
-            mapping,
-            folder,
-            file_exists,
-        })
+        let Options { folder, file_exists, .. } = *options;
+        Some(Self { source, split, mapping, folder, file_exists })
     }
 
     pub(crate) fn body(&self) -> &'a str {
@@ -92,15 +82,10 @@ impl<'a> Document<'a> {
     /// Whether a scalar was written without quotes, on the line of its key or dash.
     pub(crate) fn is_bare(&self, node: &Node) -> bool {
         let written = self.source.get(node.range.as_usize()).unwrap_or_default();
-        let before = self
-            .source
-            .get(..node.range.start as usize)
-            .unwrap_or_default();
+        let before = self.source.get(..node.range.start as usize).unwrap_or_default();
         !written.starts_with(['"', '\''])
             && !written.contains('\n')
-            && before
-                .trim_end_matches([' ', '\t'])
-                .ends_with([':', '-', ',', '['])
+            && before.trim_end_matches([' ', '\t']).ends_with([':', '-', ',', '['])
     }
 }
 
@@ -119,24 +104,15 @@ fn report_split_error(source: &str, error: SplitError, checker: &mut Checker<'_>
             at,
             "begin the file with a line `---`, then name and description, then a line `---`",
         ),
-        SplitError::Unclosed { at } => (
-            Code::UnclosedFrontmatter,
-            at,
-            "end the frontmatter with a line that is just `---`",
-        ),
-        SplitError::TooLarge { at, .. } => (
-            Code::FrontmatterTooLarge,
-            at,
-            "move long text into the body or into a file",
-        ),
+        SplitError::Unclosed { at } => {
+            (Code::UnclosedFrontmatter, at, "end the frontmatter with a line that is just `---`")
+        }
+        SplitError::TooLarge { at, .. } => {
+            (Code::FrontmatterTooLarge, at, "move long text into the body or into a file")
+        }
     };
     let line = source[at..].lines().next().unwrap_or_default();
-    checker.report_with_help(
-        code,
-        ByteRange::new(at, at + line.len()),
-        error.to_string(),
-        help,
-    );
+    checker.report_with_help(code, ByteRange::new(at, at + line.len()), error.to_string(), help);
 }
 
 fn report_fences(split: &Split, checker: &mut Checker<'_>) {
@@ -174,16 +150,12 @@ fn report_yaml_error(
     let lines_before = source[..base].matches('\n').count();
     let invalid = || format!("Invalid YAML in frontmatter: {error}");
     let (code, message, help) = match error {
-        YamlError::Syntax(_) => (
-            Code::InvalidYaml,
-            invalid(),
-            "put a value with special characters in quotes",
-        ),
-        YamlError::ComplexKey | YamlError::RecursiveAlias => (
-            Code::InvalidYaml,
-            invalid(),
-            "write plain `key: value` lines",
-        ),
+        YamlError::Syntax(_) => {
+            (Code::InvalidYaml, invalid(), "put a value with special characters in quotes")
+        }
+        YamlError::ComplexKey | YamlError::RecursiveAlias => {
+            (Code::InvalidYaml, invalid(), "write plain `key: value` lines")
+        }
         YamlError::NotAMapping(_) => (
             Code::NotAMapping,
             "SKILL.md frontmatter must be a YAML mapping".to_owned(),
@@ -234,15 +206,8 @@ pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error, profile: Profile) -> Opti
     let utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
     let message = match utf16 {
         true => "The file is UTF-16, not UTF-8".to_owned(),
-        false => format!(
-            "The file is not UTF-8: byte {} is invalid",
-            error.valid_up_to()
-        ),
+        false => format!("The file is not UTF-8: byte {} is invalid", error.valid_up_to()),
     };
     let diagnostic = Diagnostic::new(Code::NotUtf8, level, message);
-    Some(
-        diagnostic
-            .with_span(span)
-            .with_help("save the file as UTF-8"),
-    )
+    Some(diagnostic.with_span(span).with_help("save the file as UTF-8"))
 }

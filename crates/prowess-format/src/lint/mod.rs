@@ -33,11 +33,7 @@ pub(crate) struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     pub(crate) fn new(source: &'a str, profile: Profile) -> Self {
-        Self {
-            source,
-            profile,
-            diagnostics: Vec::new(),
-        }
+        Self { source, profile, diagnostics: Vec::new() }
     }
 
     /// Reports a finding, unless the profile does not care.

@@ -20,12 +20,7 @@ pub enum Profile {
 
 impl Profile {
     /// All profiles, in the order of the columns of the code table.
-    pub const ALL: [Self; 4] = [
-        Self::Prowess,
-        Self::Spec,
-        Self::ClaudeCode,
-        Self::DeepAgents,
-    ];
+    pub const ALL: [Self; 4] = [Self::Prowess, Self::Spec, Self::ClaudeCode, Self::DeepAgents];
 
     /// The name on the command line.
     pub fn as_str(self) -> &'static str {
@@ -53,9 +48,7 @@ impl FromStr for Profile {
     type Err = UnknownProfile;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|profile| profile.as_str() == name);
+        let found = Self::ALL.into_iter().find(|profile| profile.as_str() == name);
         found.ok_or_else(|| UnknownProfile(name.to_owned()))
     }
 }

@@ -39,10 +39,7 @@ pub fn read_full(
         notes: Vec::new(),
     };
     let mapping = composer.document()?;
-    Ok(Reading {
-        mapping,
-        notes: composer.notes,
-    })
+    Ok(Reading { mapping, notes: composer.notes })
 }
 
 struct Anchor {
@@ -82,10 +79,7 @@ impl<'a> Composer<'a> {
         }
         match root {
             None => Ok(Mapping::new()),
-            Some(Node {
-                value: Value::Mapping(mapping),
-                ..
-            }) => Ok(mapping),
+            Some(Node { value: Value::Mapping(mapping), .. }) => Ok(mapping),
             Some(node) => Err((YamlError::NotAMapping(node.kind()), node.range)),
         }
     }
@@ -140,10 +134,7 @@ impl<'a> Composer<'a> {
                 let children = items.first().zip(items.last());
                 let children = children.map(|(a, z): (&Node, &Node)| a.range.to(z.range));
                 let range = self.closed(start, span, children);
-                return Ok(Node {
-                    value: Value::Sequence(items),
-                    range,
-                });
+                return Ok(Node { value: Value::Sequence(items), range });
             }
             items.push(self.node(event, span, depth + 1)?);
         }
@@ -158,10 +149,7 @@ impl<'a> Composer<'a> {
                 let children = entries.first().zip(entries.last());
                 let children = children.map(|(a, z)| a.key_range.to(z.value.range));
                 let range = self.closed(start, span, children);
-                return Ok(Node {
-                    value: Value::Mapping(Mapping::from_distinct(entries)),
-                    range,
-                });
+                return Ok(Node { value: Value::Mapping(Mapping::from_distinct(entries)), range });
             }
             let (key, key_range) = self.key(event, span)?;
             let duplicate = if entries.len() < SMALL_MAPPING {
@@ -176,21 +164,14 @@ impl<'a> Composer<'a> {
                 return Err((self.duplicate(&entries, key), key_range));
             }
             if key == "<<" {
-                self.notes.push(Note {
-                    range: key_range,
-                    kind: NoteKind::MergeKeyKept,
-                });
+                self.notes.push(Note { range: key_range, kind: NoteKind::MergeKeyKept });
             }
             let (event, span) = self.next()?;
             let mut value = self.node(event, span, depth + 1)?;
             if value.range.start == value.range.end && value.value == Value::Null {
                 value.range = key_range.after();
             }
-            entries.push(Entry {
-                key,
-                key_range,
-                value,
-            });
+            entries.push(Entry { key, key_range, value });
         }
     }
 
@@ -202,10 +183,7 @@ impl<'a> Composer<'a> {
                 self.text_bytes += text.len();
                 let key = text.into_owned();
                 if anchor != 0 {
-                    let node = Node {
-                        value: Value::String(key.clone()),
-                        range,
-                    };
+                    let node = Node { value: Value::String(key.clone()), range };
                     self.anchor(anchor, &node, 1, key.len())?;
                 }
                 Ok((key, range))
@@ -228,22 +206,12 @@ impl<'a> Composer<'a> {
         text_bytes: usize,
     ) -> Result<(), Failure> {
         self.charge_copy(nodes, text_bytes, node.range)?;
-        self.anchors.insert(
-            id,
-            Anchor {
-                node: node.clone(),
-                nodes,
-                text_bytes,
-            },
-        );
+        self.anchors.insert(id, Anchor { node: node.clone(), nodes, text_bytes });
         Ok(())
     }
 
     fn alias(&mut self, id: usize, range: ByteRange) -> Result<Node, Failure> {
-        let Some(&Anchor {
-            nodes, text_bytes, ..
-        }) = self.anchors.get(&id)
-        else {
+        let Some(&Anchor { nodes, text_bytes, .. }) = self.anchors.get(&id) else {
             return Err((YamlError::RecursiveAlias, range));
         };
         self.charge_copy(nodes, text_bytes, range)?;
@@ -253,10 +221,7 @@ impl<'a> Composer<'a> {
             return Err((YamlError::TooManyNodes(self.limits.nodes), range));
         }
         match self.anchors.get(&id) {
-            Some(anchor) => Ok(Node {
-                value: anchor.node.value.clone(),
-                range,
-            }),
+            Some(anchor) => Ok(Node { value: anchor.node.value.clone(), range }),
             None => Err((YamlError::RecursiveAlias, range)),
         }
     }
@@ -283,11 +248,7 @@ impl<'a> Composer<'a> {
     ) -> Value {
         let plain = style == ScalarStyle::Plain;
         let Some(tag) = tag else {
-            return if plain {
-                resolve(text)
-            } else {
-                Value::String(text.to_owned())
-            };
+            return if plain { resolve(text) } else { Value::String(text.to_owned()) };
         };
         let resolved = resolve(text);
         match (tag.core_suffix(), &resolved) {
@@ -298,23 +259,13 @@ impl<'a> Composer<'a> {
             _ if tag.original() == "!" => return Value::String(text.to_owned()),
             _ => {}
         }
-        self.notes.push(Note {
-            range,
-            kind: NoteKind::TagIgnored(tag.original()),
-        });
-        if plain {
-            resolved
-        } else {
-            Value::String(text.to_owned())
-        }
+        self.notes.push(Note { range, kind: NoteKind::TagIgnored(tag.original()) });
+        if plain { resolved } else { Value::String(text.to_owned()) }
     }
 
     fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, range: ByteRange) {
         if let Some(tag) = tag.filter(|tag| tag.core_suffix() != Some(expected)) {
-            self.notes.push(Note {
-                range,
-                kind: NoteKind::TagIgnored(tag.original()),
-            });
+            self.notes.push(Note { range, kind: NoteKind::TagIgnored(tag.original()) });
         }
     }
 
@@ -338,10 +289,7 @@ impl<'a> Composer<'a> {
     fn closed(&self, start: ByteRange, end: Span, children: Option<ByteRange>) -> ByteRange {
         let end = self.range(end);
         let closing = end.as_usize();
-        let bracket = closing
-            .start
-            .checked_sub(self.base)
-            .and_then(|at| self.text.get(at..));
+        let bracket = closing.start.checked_sub(self.base).and_then(|at| self.text.get(at..));
         if closing.len() == 1 && bracket.is_some_and(|rest| rest.starts_with([']', '}'])) {
             start.to(end)
         } else {
@@ -350,19 +298,11 @@ impl<'a> Composer<'a> {
     }
 
     fn duplicate(&self, entries: &[Entry], key: String) -> YamlError {
-        let first = entries
-            .iter()
-            .find(|entry| entry.key == key)
-            .map_or(0, |entry| {
-                (entry.key_range.start as usize)
-                    .saturating_sub(self.base)
-                    .min(self.text.len())
-            });
+        let first = entries.iter().find(|entry| entry.key == key).map_or(0, |entry| {
+            (entry.key_range.start as usize).saturating_sub(self.base).min(self.text.len())
+        });
         let lines = memchr::memchr_iter(b'\n', &self.text.as_bytes()[..first]).count();
-        YamlError::DuplicateKey {
-            key,
-            first_line: lines + 1,
-        }
+        YamlError::DuplicateKey { key, first_line: lines + 1 }
     }
 
     fn range(&self, span: Span) -> ByteRange {
@@ -372,16 +312,9 @@ impl<'a> Composer<'a> {
     }
 
     fn scan_error(&self, error: &ScanError) -> Failure {
-        let at = error
-            .marker()
-            .byte_offset()
-            .unwrap_or(0)
-            .min(self.text.len());
+        let at = error.marker().byte_offset().unwrap_or(0).min(self.text.len());
         let width = self.text.get(at..).and_then(|rest| rest.chars().next());
-        let end = at
-            + width
-                .filter(|character| *character != '\n')
-                .map_or(0, char::len_utf8);
+        let end = at + width.filter(|character| *character != '\n').map_or(0, char::len_utf8);
         let range = ByteRange::new(self.base + at, self.base + end);
         let error = match error.kind() {
             ErrorKind::RecursionLimitExceeded => YamlError::TooDeep(self.limits.depth),

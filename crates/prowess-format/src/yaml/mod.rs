@@ -38,12 +38,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            frontmatter_bytes: 64 * 1024,
-            depth: 32,
-            nodes: 10_000,
-            alias_bytes: 64 * 1024,
-        }
+        Self { frontmatter_bytes: 64 * 1024, depth: 32, nodes: 10_000, alias_bytes: 64 * 1024 }
     }
 }
 
@@ -148,10 +143,7 @@ pub struct Reading {
 /// All ranges are shifted by `base`, the offset of `text` in its source.
 pub fn read(text: &str, base: usize, limits: &Limits) -> Result<Reading, (YamlError, ByteRange)> {
     if let Some(mapping) = read_plain(text, base, limits) {
-        return Ok(Reading {
-            mapping,
-            notes: Vec::new(),
-        });
+        return Ok(Reading { mapping, notes: Vec::new() });
     }
     read_full(text, base, limits).or_else(|error| repair::read_repaired(text, base, limits, error))
 }

@@ -31,14 +31,7 @@ pub fn read_plain(text: &str, base: usize, limits: &Limits) -> Option<Mapping> {
             Some(value) => value.scalar()?,
             None => lines.block(key_range)?,
         };
-        push_distinct(
-            &mut entries,
-            Entry {
-                key: key.to_owned(),
-                key_range,
-                value,
-            },
-        )?;
+        push_distinct(&mut entries, Entry { key: key.to_owned(), key_range, value })?;
     }
     (!entries.is_empty()).then(|| Mapping::from_distinct(entries))
 }
@@ -68,13 +61,7 @@ impl<'a> Lines<'a> {
         let line = &rest[..end];
         let line = line.strip_suffix('\r').unwrap_or(line);
         let next = (self.at + end + 1).min(self.text.len());
-        Some((
-            Piece {
-                text: line,
-                at: self.base + self.at,
-            },
-            next,
-        ))
+        Some((Piece { text: line, at: self.base + self.at }, next))
     }
 
     /// The next line that is neither blank nor a comment. The outer `None` gives up.
@@ -97,10 +84,7 @@ impl<'a> Lines<'a> {
     /// What stands below a key without a value on its line.
     fn block(&mut self, key_range: ByteRange) -> Option<Node> {
         let Some((first, _)) = self.peek() else {
-            return Some(Node {
-                value: Value::Null,
-                range: key_range.after(),
-            });
+            return Some(Node { value: Value::Null, range: key_range.after() });
         };
         let indent = first.indent();
         let content = &first.text[indent..];
@@ -109,10 +93,7 @@ impl<'a> Lines<'a> {
         } else if indent > 0 {
             self.mapping(indent)
         } else if content.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            Some(Node {
-                value: Value::Null,
-                range: key_range.after(),
-            })
+            Some(Node { value: Value::Null, range: key_range.after() })
         } else {
             None
         }
@@ -136,10 +117,7 @@ impl<'a> Lines<'a> {
             self.at = next;
         }
         let range = items.first()?.range.to(items.last()?.range);
-        Some(Node {
-            value: Value::Sequence(items),
-            range,
-        })
+        Some(Node { value: Value::Sequence(items), range })
     }
 
     fn mapping(&mut self, indent: usize) -> Option<Node> {
@@ -154,21 +132,11 @@ impl<'a> Lines<'a> {
             }
             let (key, key_range, rest) = line.key(indent)?;
             let value = rest?.scalar()?;
-            push_distinct(
-                &mut entries,
-                Entry {
-                    key: key.to_owned(),
-                    key_range,
-                    value,
-                },
-            )?;
+            push_distinct(&mut entries, Entry { key: key.to_owned(), key_range, value })?;
             self.at = next;
         }
         let range = entries.first()?.key_range.to(entries.last()?.value.range);
-        Some(Node {
-            value: Value::Mapping(Mapping::from_distinct(entries)),
-            range,
-        })
+        Some(Node { value: Value::Mapping(Mapping::from_distinct(entries)), range })
     }
 }
 
@@ -189,18 +157,12 @@ impl<'a> Piece<'a> {
     }
 
     fn skip(self, bytes: usize) -> Self {
-        Self {
-            text: &self.text[bytes..],
-            at: self.at + bytes,
-        }
+        Self { text: &self.text[bytes..], at: self.at + bytes }
     }
 
     fn trimmed(self) -> Self {
         let start = self.indent();
-        Self {
-            text: self.text[start..].trim_end_matches(' '),
-            at: self.at + start,
-        }
+        Self { text: self.text[start..].trim_end_matches(' '), at: self.at + start }
     }
 
     fn range(self) -> ByteRange {
@@ -212,10 +174,7 @@ impl<'a> Piece<'a> {
     fn key(self, indent: usize) -> Option<(&'a str, ByteRange, Option<Piece<'a>>)> {
         let line = self.skip(indent);
         let bytes = line.text.as_bytes();
-        if !bytes
-            .first()
-            .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
-        {
+        if !bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
             return None;
         }
         let length = bytes
@@ -225,20 +184,13 @@ impl<'a> Piece<'a> {
         if length > LONGEST_KEY || bytes.get(length) != Some(&b':') {
             return None;
         }
-        let key = Piece {
-            text: &line.text[..length],
-            at: line.at,
-        };
+        let key = Piece { text: &line.text[..length], at: line.at };
         let rest = line.skip(length + 1);
         if !rest.text.is_empty() && !rest.text.starts_with(' ') {
             return None;
         }
         let value = rest.trimmed();
-        Some((
-            key.text,
-            key.range(),
-            (!value.text.is_empty()).then_some(value),
-        ))
+        Some((key.text, key.range(), (!value.text.is_empty()).then_some(value)))
     }
 
     fn scalar(self) -> Option<Node> {
@@ -250,10 +202,7 @@ impl<'a> Piece<'a> {
             _ if is_plain(self.text) => resolve(self.text),
             _ => return None,
         };
-        Some(Node {
-            value,
-            range: self.range(),
-        })
+        Some(Node { value, range: self.range() })
     }
 
     /// `[a, b]` with items that begin with a letter and hold nothing special.
@@ -272,15 +221,9 @@ impl<'a> Piece<'a> {
             {
                 return None;
             }
-            items.push(Node {
-                value: resolve(piece.text),
-                range: piece.range(),
-            });
+            items.push(Node { value: resolve(piece.text), range: piece.range() });
         }
-        Some(Node {
-            value: Value::Sequence(items),
-            range: self.range(),
-        })
+        Some(Node { value: Value::Sequence(items), range: self.range() })
     }
 }
 

@@ -29,11 +29,7 @@ pub(super) fn read_repaired(
         Ok(reading) => reading,
         Err((error, range)) => {
             let second = (error, quoted.restore(range, base));
-            return Err(if second.1.start > first.1.start {
-                second
-            } else {
-                first
-            });
+            return Err(if second.1.start > first.1.start { second } else { first });
         }
     };
     quoted.restore_mapping(&mut reading.mapping, base);
@@ -42,10 +38,7 @@ pub(super) fn read_repaired(
     }
     reading.notes.extend(broken.into_iter().map(|value| Note {
         range: ByteRange::new(base + value.start, base + value.end),
-        kind: NoteKind::ReadAsText {
-            key: value.key.to_owned(),
-            error: value.error,
-        },
+        kind: NoteKind::ReadAsText { key: value.key.to_owned(), error: value.error },
     }));
     Ok(reading)
 }
@@ -108,12 +101,7 @@ fn broken_values<'a>(text: &'a str, limits: &Limits) -> Vec<Broken<'a>> {
             }
             continue;
         }
-        broken.push(Broken {
-            key: value.key,
-            start,
-            end,
-            error,
-        });
+        broken.push(Broken { key: value.key, start, end, error });
     }
     broken
 }
@@ -146,18 +134,10 @@ impl<'a> Line<'a> {
         let has_key = length > 0
             && !rest.starts_with('-')
             && (after == ":" || after.starts_with(": ") || after.starts_with(":\t"));
-        let (key, key_column, value) = if has_key {
-            (&rest[..length], at, &after[1..])
-        } else {
-            ("-", dash?, rest)
-        };
+        let (key, key_column, value) =
+            if has_key { (&rest[..length], at, &after[1..]) } else { ("-", dash?, rest) };
         let start = line.len() - value.trim_start().len();
-        Some(Self {
-            key,
-            key_column,
-            start,
-            text: value.trim(),
-        })
+        Some(Self { key, key_column, start, text: value.trim() })
     }
 
     /// What YAML says against this value alone; nothing if it is fine or may go on below.
@@ -187,9 +167,7 @@ impl<'a> Line<'a> {
     fn is_alias(&self) -> bool {
         self.text.strip_prefix('*').is_some_and(|name| {
             !name.is_empty()
-                && name
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
         })
     }
 
@@ -223,10 +201,7 @@ fn closes(rest: &str, quote: char) -> bool {
 }
 
 fn is_block_header(value: &str) -> bool {
-    let header = value
-        .split_once(" #")
-        .map_or(value, |(header, _)| header)
-        .trim_end();
+    let header = value.split_once(" #").map_or(value, |(header, _)| header).trim_end();
     let Some(modifiers) = header.strip_prefix(['|', '>']) else {
         return false;
     };
@@ -242,10 +217,8 @@ struct Quoted {
 
 impl Quoted {
     fn new(original: &str, parts: &[Broken<'_>]) -> Self {
-        let mut quoted = Self {
-            text: String::with_capacity(original.len() + 64),
-            inserted: vec![],
-        };
+        let mut quoted =
+            Self { text: String::with_capacity(original.len() + 64), inserted: vec![] };
         let mut at = 0;
         for part in parts {
             quoted.text.push_str(&original[at..part.start]);
@@ -287,9 +260,7 @@ impl Quoted {
         node.range = self.restore(node.range, base);
         match &mut node.value {
             Value::Sequence(items) => {
-                items
-                    .iter_mut()
-                    .for_each(|item| self.restore_node(item, base));
+                items.iter_mut().for_each(|item| self.restore_node(item, base));
             }
             Value::Mapping(mapping) => self.restore_mapping(mapping, base),
             _ => {}

@@ -142,9 +142,7 @@ fn yaml11_boolean(text: &str) -> bool {
 fn is_yaml11_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let only = |allowed: &[u8]| {
-        unsigned
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || allowed.contains(&byte))
+        unsigned.bytes().all(|byte| byte.is_ascii_digit() || allowed.contains(&byte))
     };
     let begins = unsigned.starts_with(|c: char| c.is_ascii_digit());
     begins
@@ -157,8 +155,6 @@ fn is_date(text: &str) -> bool {
     bytes.len() >= 8
         && bytes[..4].iter().all(u8::is_ascii_digit)
         && bytes[4] == b'-'
-        && text[5..]
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || b"-:.TtZz +".contains(&byte))
+        && text[5..].bytes().all(|byte| byte.is_ascii_digit() || b"-:.TtZz +".contains(&byte))
         && text[5..].bytes().filter(|byte| *byte == b'-').count() >= 1
 }

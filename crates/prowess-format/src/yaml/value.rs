@@ -63,10 +63,7 @@ impl PartialEq for Entry {
 impl Node {
     /// A node that stands nowhere, for values made by a program.
     pub fn new(value: impl Into<Value>) -> Self {
-        Self {
-            value: value.into(),
-            range: ByteRange::default(),
-        }
+        Self { value: value.into(), range: ByteRange::default() }
     }
 
     /// The text of a string, a number (as its author spelled it) or a boolean.
@@ -168,11 +165,7 @@ impl Mapping {
         let value = Node::new(value);
         match self.entries.iter_mut().find(|entry| entry.key == key) {
             Some(entry) => entry.value = value,
-            None => self.entries.push(Entry {
-                key,
-                key_range: ByteRange::default(),
-                value,
-            }),
+            None => self.entries.push(Entry { key, key_range: ByteRange::default(), value }),
         }
     }
 

@@ -95,9 +95,7 @@ fn push_indent(out: &mut String, indent: usize) {
 
 fn is_bare_key(key: &str) -> bool {
     key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && key
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
         && is_bare(key)
 }
 
@@ -144,10 +142,7 @@ fn write_literal(out: &mut String, text: &str, indent: usize) {
 /// Characters that stand for themselves in every style. Line breaks and tabs are not among them.
 fn is_printable(character: char) -> bool {
     !character.is_control()
-        && !matches!(
-            character,
-            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
-        )
+        && !matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 fn write_quoted(out: &mut String, text: &str) {

@@ -67,9 +67,7 @@ fn relative_path(link: &str) -> Option<String> {
     let path = link.split(['#', '?']).next().unwrap_or_default();
     let has_scheme = path.split_once(':').is_some_and(|(scheme, _)| {
         !scheme.is_empty()
-            && scheme
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
     });
     let special = path.is_empty() || has_scheme || path.starts_with(['/', '$', '{', '<', '~']);
     // Placeholders in templates are not links.

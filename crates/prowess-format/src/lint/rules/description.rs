@@ -41,11 +41,7 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
             );
         }
     }
-    let when = document
-        .mapping
-        .get("when_to_use")
-        .and_then(text_of)
-        .unwrap_or_default();
+    let when = document.mapping.get("when_to_use").and_then(text_of).unwrap_or_default();
     if text.len() + when.len() > MAX_CLAUDE_CODE_LISTING_CHARS {
         let characters = text.chars().count() + when.chars().count();
         if characters > MAX_CLAUDE_CODE_LISTING_CHARS {

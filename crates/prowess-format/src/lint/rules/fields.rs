@@ -2,10 +2,8 @@
 
 use crate::fields::{FIELDS, Field, Origin, field};
 use crate::lint::{Checker, Code, Document, Profile};
+use crate::name::nearest_name;
 use crate::yaml::Entry;
-
-/// A key this many edits away from a known one is taken for a typo.
-const TYPO_DISTANCE: usize = 2;
 
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
     let profile = checker.profile;
@@ -67,24 +65,10 @@ fn report_as_reference_library(unknown: &[&Entry], checker: &mut Checker<'_>) {
 
 /// The known field that the author probably meant.
 fn nearest(key: &str, profile: Profile) -> Option<&'static str> {
+    let known = || FIELDS.iter().filter(|field| is_known(field, profile)).map(|field| field.key);
     let folded = key.to_ascii_lowercase();
     let separators = |text: &str| text.replace('_', "-");
-    FIELDS
-        .iter()
-        .filter(|field| is_known(field, profile))
-        .map(|field| {
-            let same = separators(&folded) == separators(field.key);
-            let distance = if same {
-                0
-            } else {
-                strsim::osa_distance(&folded, field.key)
-            };
-            (distance, field.key)
-        })
-        .filter(|(distance, known)| {
-            // Short keys have short distances to anything.
-            *distance <= TYPO_DISTANCE.min(known.len() / 3)
-        })
-        .min()
-        .map(|(_, known)| known)
+    known()
+        .find(|field| separators(field) == separators(&folded))
+        .or_else(|| nearest_name(&folded, known()))
 }

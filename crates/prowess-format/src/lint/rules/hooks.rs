@@ -61,16 +61,11 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
 }
 
 fn is_group(group: &Node) -> bool {
-    group
-        .as_mapping()
-        .and_then(|group| group.get("hooks"))
-        .is_some_and(|handlers| {
-            handlers.as_sequence().is_some_and(|handlers| {
-                handlers
-                    .iter()
-                    .all(|handler| handler.as_mapping().is_some())
-            })
-        })
+    group.as_mapping().and_then(|group| group.get("hooks")).is_some_and(|handlers| {
+        handlers
+            .as_sequence()
+            .is_some_and(|handlers| handlers.iter().all(|handler| handler.as_mapping().is_some()))
+    })
 }
 
 fn report_unknown(entry: &Entry, checker: &mut Checker<'_>) {

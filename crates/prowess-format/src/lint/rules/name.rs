@@ -39,10 +39,8 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
 
 fn check_written(document: &Document<'_>, checker: &mut Checker<'_>) {
     let from_id = document.written_name();
-    let from_name = document
-        .mapping
-        .get("name")
-        .and_then(|node| text_of(node).map(|text| (node, text.trim())));
+    let from_name =
+        document.mapping.get("name").and_then(|node| text_of(node).map(|text| (node, text.trim())));
     let written = match checker.profile {
         Profile::Prowess => from_id,
         _ => from_name,
@@ -54,10 +52,7 @@ fn check_written(document: &Document<'_>, checker: &mut Checker<'_>) {
         checker.report_with_help(
             Code::UnsafeName,
             range,
-            format!(
-                "Skill name '{}' cannot be part of a path",
-                name.escape_debug()
-            ),
+            format!("Skill name '{}' cannot be part of a path", name.escape_debug()),
             "use lowercase letters, digits and hyphens",
         );
     }
@@ -78,10 +73,7 @@ fn check_written(document: &Document<'_>, checker: &mut Checker<'_>) {
 fn looks_plain(name: &str) -> bool {
     name.len() <= MAX_NAME_CHARS
         && name.split('-').all(|part| {
-            !part.is_empty()
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+            !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         })
 }
 

@@ -32,11 +32,7 @@ fn check_item(key: &str, item: &Node, checker: &mut Checker<'_>) {
             Code::MalformedTool,
             item.range,
             format!("Field '{key}' has a parenthesis without its partner"),
-            format!(
-                "it is read as {} entries: {}",
-                entries.len(),
-                entries.join(" | ")
-            ),
+            format!("it is read as {} entries: {}", entries.len(), entries.join(" | ")),
         );
         return;
     }
@@ -44,10 +40,7 @@ fn check_item(key: &str, item: &Node, checker: &mut Checker<'_>) {
         return;
     }
     let spaced = |pattern: &&ToolPattern| {
-        pattern
-            .scope
-            .as_deref()
-            .is_some_and(|scope| scope.contains([' ', ',']))
+        pattern.scope.as_deref().is_some_and(|scope| scope.contains([' ', ',']))
     };
     if let Some(pattern) = read_tools(item).iter().find(spaced) {
         checker.report(

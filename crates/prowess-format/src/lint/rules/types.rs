@@ -103,12 +103,7 @@ fn check_kind(field: &Field, entry: &Entry, checker: &mut Checker<'_>) {
         kind => format!("it is {kind}"),
     };
     let range = entry.key_range.to(node.range);
-    checker.report_with_help(
-        Code::WrongType,
-        range,
-        format!("Field '{key}' {wanted}"),
-        help,
-    );
+    checker.report_with_help(Code::WrongType, range, format!("Field '{key}' {wanted}"), help);
 }
 
 fn check_supported(key: &str, word: &str, node: &Node, checker: &mut Checker<'_>) {
@@ -174,10 +169,7 @@ fn check_characters(key: &str, node: &Node, checker: &mut Checker<'_>) {
     checker.report_with_help(
         Code::ControlCharacters,
         node.range,
-        format!(
-            "Field '{key}' holds the invisible character U+{:04X}",
-            u32::from(found)
-        ),
+        format!("Field '{key}' holds the invisible character U+{:04X}", u32::from(found)),
         "remove it: it can hide text or steer a terminal",
     );
 }

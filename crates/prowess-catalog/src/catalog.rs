@@ -1,0 +1,166 @@
+//! The merged whole: sources in, snapshots out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+
+use crate::found::SourceListing;
+use crate::snapshot::{Precedence, Snapshot};
+use crate::source::{Scope, Source, SourceFactory};
+
+/// All sources, and the newest snapshot of them. Cheap to clone; readers never block.
+///
+/// ```
+/// use prowess_catalog::{Catalog, MemorySource};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let text = "---\nname: hello\ndescription: Says hello.\n---\nSay hello.\n";
+/// let catalog = Catalog::builder()
+///     .source(MemorySource::new("built-in").with_skill("hello", text))
+///     .build();
+/// let snapshot = catalog.refresh().await;
+/// assert_eq!(snapshot.get("hello").unwrap().found().description(), "Says hello.");
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct Catalog {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    sources: Vec<Arc<dyn Source>>,
+    factories: Vec<Arc<dyn SourceFactory>>,
+    precedence: Precedence,
+    current: ArcSwap<State>,
+    refreshing: tokio::sync::Mutex<()>,
+    generation: AtomicU64,
+    published: tokio::sync::watch::Sender<Snapshot>,
+}
+
+struct State {
+    snapshot: Snapshot,
+    listings: Vec<Arc<SourceListing>>,
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Catalog")
+            .field("snapshot", &self.snapshot())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Puts a [`Catalog`] together.
+#[derive(Default)]
+pub struct CatalogBuilder {
+    sources: Vec<Arc<dyn Source>>,
+    factories: Vec<Arc<dyn SourceFactory>>,
+    precedence: Precedence,
+}
+
+impl CatalogBuilder {
+    /// Adds a source above those that are there.
+    pub fn source(self, source: impl Source) -> Self {
+        self.shared_source(Arc::new(source))
+    }
+
+    /// Adds a source that others hold too.
+    pub fn shared_source(mut self, source: Arc<dyn Source>) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// Adds sources that depend on the user, the session and the agent. They come above the
+    /// others, in catalogs made by [`Catalog::for_scope`].
+    pub fn factory(mut self, factory: impl SourceFactory) -> Self {
+        self.factories.push(Arc::new(factory));
+        self
+    }
+
+    /// Which of several skills of one name is meant.
+    pub fn precedence(mut self, precedence: Precedence) -> Self {
+        self.precedence = precedence;
+        self
+    }
+
+    /// The catalog. Its snapshot is empty until the first [`Catalog::refresh`].
+    pub fn build(self) -> Catalog {
+        let Self { sources, factories, precedence } = self;
+        let state = State { snapshot: Snapshot::empty(), listings: Vec::new() };
+        let published = tokio::sync::watch::Sender::new(state.snapshot.clone());
+        Catalog {
+            inner: Arc::new(Inner {
+                sources,
+                factories,
+                precedence,
+                current: ArcSwap::from_pointee(state),
+                refreshing: tokio::sync::Mutex::new(()),
+                generation: AtomicU64::new(0),
+                published,
+            }),
+        }
+    }
+}
+
+impl Catalog {
+    /// Begins a catalog.
+    pub fn builder() -> CatalogBuilder {
+        CatalogBuilder::default()
+    }
+
+    /// The newest snapshot. Never blocks, reads nothing.
+    pub fn snapshot(&self) -> Snapshot {
+        self.inner.current.load().snapshot.clone()
+    }
+
+    /// Looks at all sources again and publishes what has changed, at once or not at all. If
+    /// nothing has changed, the snapshot stays the same generation.
+    pub async fn refresh(&self) -> Snapshot {
+        let inner = &*self.inner;
+        let _one_at_a_time = inner.refreshing.lock().await;
+        let mut listings = Vec::with_capacity(inner.sources.len());
+        for source in &inner.sources {
+            listings.push(source.list().await);
+        }
+        let current = inner.current.load();
+        let same = inner.generation.load(Ordering::Acquire) > 0
+            && current.listings.len() == listings.len()
+            && current.listings.iter().zip(&listings).all(|(a, b)| Arc::ptr_eq(a, b));
+        if same {
+            return current.snapshot.clone();
+        }
+        let generation = inner.generation.fetch_add(1, Ordering::AcqRel) + 1;
+        let sources: Vec<_> = inner.sources.iter().cloned().zip(listings.iter().cloned()).collect();
+        let snapshot = Snapshot::merge(generation, &sources, inner.precedence);
+        inner.current.store(Arc::new(State { snapshot: snapshot.clone(), listings }));
+        inner.published.send_replace(snapshot.clone());
+        snapshot
+    }
+
+    /// A receiver that sees every newest snapshot.
+    pub fn subscribe(&self) -> tokio::sync::watch::Receiver<Snapshot> {
+        self.inner.published.subscribe()
+    }
+
+    /// A catalog for a user, a session and an agent: these sources, and those that the factories
+    /// make. Without factories it is this one.
+    pub fn for_scope(&self, scope: &Scope) -> Self {
+        if self.inner.factories.is_empty() {
+            return self.clone();
+        }
+        let made = self.inner.factories.iter().flat_map(|factory| factory.sources(scope));
+        let builder = CatalogBuilder {
+            sources: self.inner.sources.iter().cloned().chain(made).collect(),
+            factories: Vec::new(),
+            precedence: self.inner.precedence,
+        };
+        builder.build()
+    }
+
+    /// The sources, lowest precedence first.
+    pub fn sources(&self) -> &[Arc<dyn Source>] {
+        &self.inner.sources
+    }
+}

@@ -1,0 +1,42 @@
+//! Finds skills: sources, bounded scans, precedence, resources, digests, snapshots, refresh, watch.
+//!
+//! A [`Source`] yields what it holds; a [`Catalog`] merges sources into an immutable [`Snapshot`].
+//! What is broken is a diagnostic, and everything else is there.
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod beneath;
+mod catalog;
+mod config;
+mod content;
+mod error;
+mod found;
+mod labels;
+mod limits;
+mod read;
+mod resource;
+mod roots;
+mod scan;
+mod snapshot;
+mod source;
+mod tree_digest;
+mod watch;
+
+pub use beneath::{InvalidResourcePath, ResourcePath};
+pub use catalog::{Catalog, CatalogBuilder};
+pub use config::{Config, ConfigError};
+pub use content::{ContentError, ContentStore, FileContent, MemoryContent};
+pub use error::ReadError;
+pub use found::{FoundSkill, SourceListing};
+pub use labels::label_of;
+pub use limits::ScanLimits;
+pub use resource::{LeftOut, Resource, ResourceKind, ResourceListing, ResourceScope};
+pub use roots::{Environment, Root, RootOrigin, default_roots, variable_roots};
+pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files};
+pub use snapshot::{CatalogSkill, LookupError, Precedence, Snapshot, SourceEntry};
+pub use source::{
+    DirectorySource, MemoryFile, MemorySource, Scope, Source, SourceFactory, SourceFuture,
+    SourceInfo, Trust,
+};
+pub use tree_digest::TreeDigest;
+pub use watch::{DEBOUNCE, Watch};

@@ -1,0 +1,98 @@
+//! The files of a skill besides its `SKILL.md`.
+
+use serde::Serialize;
+
+use crate::beneath::ResourcePath;
+
+/// What a resource is for, from the folder that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ResourceKind {
+    /// Something to run: `scripts/`, `bin/`.
+    Script,
+    /// Something to read: `references/`, `reference/`, `docs/`, `examples/`.
+    Reference,
+    /// Something to use: `assets/`, `templates/`, `themes/`, `fonts/`.
+    Asset,
+    /// Everything else, files beside `SKILL.md` included.
+    Other,
+}
+
+impl ResourceKind {
+    /// The kind of a resource at this path.
+    pub fn of(path: &ResourcePath) -> Self {
+        let Some((folder, _)) = path.as_str().split_once('/') else { return Self::Other };
+        match folder {
+            "scripts" | "bin" => Self::Script,
+            "references" | "reference" | "docs" | "examples" => Self::Reference,
+            "assets" | "templates" | "themes" | "fonts" => Self::Asset,
+            _ => Self::Other,
+        }
+    }
+
+    /// `script`, `reference`, `asset` or `other`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Script => "script",
+            Self::Reference => "reference",
+            Self::Asset => "asset",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A file of a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Resource {
+    /// Where it is, relative to the skill's folder.
+    pub path: ResourcePath,
+    /// What it is for.
+    pub kind: ResourceKind,
+    /// How long it is.
+    pub bytes: u64,
+    /// Whether it may be run.
+    pub executable: bool,
+}
+
+impl Resource {
+    /// Whether it is a text that can be put into a prompt: `.md` or `.txt`.
+    pub fn is_doc(&self) -> bool {
+        let name = self.path.as_str().to_ascii_lowercase();
+        name.ends_with(".md") || name.ends_with(".txt")
+    }
+}
+
+/// Which files count as resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResourceScope {
+    /// Files beside `SKILL.md` and one level down in every folder.
+    #[default]
+    OneLevel,
+    /// All files, however deep.
+    Recursive,
+    /// Only `scripts/`, `references/` and `assets/`, one level down, as `DeepAgents` has it.
+    ThreeFolders,
+}
+
+/// The resources of a skill, sorted by path, and whether there are more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResourceListing {
+    /// The resources.
+    pub resources: Vec<Resource>,
+    /// What was left out and why: links that leave the skill, special files, limits.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Something in a skill's folder that is no resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Where it is, relative to the skill's folder.
+    pub path: String,
+    /// Why it was left out.
+    pub why: &'static str,
+}

@@ -1,0 +1,168 @@
+//! Where skills are looked for when nobody says where.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// The surroundings that decide on roots, so that deciding needs no process.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Environment {
+    /// The working directory.
+    pub working_directory: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`.
+    pub config_home: Option<PathBuf>,
+    /// `PROWESS_HOME`.
+    pub prowess_home: Option<PathBuf>,
+    /// `PROWESS_SKILLS`: paths, separated by colons.
+    pub prowess_skills: Option<std::ffi::OsString>,
+    /// `SKILLS_ROOT`: a path.
+    pub skills_root: Option<std::ffi::OsString>,
+}
+
+impl Environment {
+    /// The surroundings of this process.
+    pub fn of_process() -> std::io::Result<Self> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        Ok(Self {
+            working_directory: std::env::current_dir()?,
+            home: variable("HOME").map(PathBuf::from),
+            config_home: variable("XDG_CONFIG_HOME").map(PathBuf::from),
+            prowess_home: variable("PROWESS_HOME").map(PathBuf::from),
+            prowess_skills: variable("PROWESS_SKILLS"),
+            skills_root: variable("SKILLS_ROOT"),
+        })
+    }
+
+    /// The surroundings of a program in this folder.
+    pub fn in_folder(working_directory: impl Into<PathBuf>) -> Self {
+        Self { working_directory: working_directory.into(), ..Self::default() }
+    }
+
+    /// Sets the user's home.
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// Sets `PROWESS_SKILLS`.
+    pub fn with_prowess_skills(mut self, paths: impl Into<std::ffi::OsString>) -> Self {
+        self.prowess_skills = Some(paths.into());
+        self
+    }
+
+    /// Sets `SKILLS_ROOT`.
+    pub fn with_skills_root(mut self, path: impl Into<std::ffi::OsString>) -> Self {
+        self.skills_root = Some(path.into());
+        self
+    }
+
+    /// Where Prowess keeps what is its own: `PROWESS_HOME`, or `.prowess` in the user's home.
+    pub fn prowess_home(&self) -> Option<PathBuf> {
+        self.prowess_home.clone().or_else(|| Some(self.home.as_ref()?.join(".prowess")))
+    }
+
+    /// The folders from the repository's root down to the working directory. Without a marker
+    /// of a repository there is no walking up.
+    pub fn project_folders(&self) -> Vec<PathBuf> {
+        let here = &self.working_directory;
+        let marked = |folder: &&Path| folder.join(".git").exists();
+        let Some(top) = here.ancestors().find(marked) else { return vec![here.clone()] };
+        let mut folders: Vec<PathBuf> = here
+            .ancestors()
+            .take_while(|folder| folder.starts_with(top))
+            .map(Path::to_path_buf)
+            .collect();
+        folders.reverse();
+        folders
+    }
+}
+
+/// Who put a root there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RootOrigin {
+    /// The user's home.
+    User,
+    /// The project.
+    Project,
+    /// `SKILLS_ROOT` or `PROWESS_SKILLS`.
+    Variable,
+    /// `prowess.toml`.
+    Configuration,
+    /// A flag.
+    Flag,
+}
+
+/// A folder to look for skills in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Root {
+    /// Where.
+    pub path: PathBuf,
+    /// Who put it there.
+    pub origin: RootOrigin,
+}
+
+impl Root {
+    /// A folder to look for skills in.
+    pub fn new(path: impl Into<PathBuf>, origin: RootOrigin) -> Self {
+        Self { path: path.into(), origin }
+    }
+}
+
+/// Folders inside a project that hold skills, lowest precedence first.
+const PROJECT_ROOTS: [&str; 3] = [".agents/skills", ".claude/skills", ".prowess/skills"];
+
+/// The roots that exist by convention, lowest precedence first: the user's, then the project's,
+/// the nearest last. Only those that are there.
+pub fn default_roots(environment: &Environment) -> Vec<Root> {
+    let mut paths = Vec::new();
+    if let Some(home) = &environment.home {
+        let config = environment.config_home.clone().unwrap_or_else(|| home.join(".config"));
+        paths.push((config.join("agents/skills"), RootOrigin::User));
+        paths.push((home.join(".agents/skills"), RootOrigin::User));
+        paths.push((home.join(".claude/skills"), RootOrigin::User));
+    }
+    if let Some(own) = environment.prowess_home() {
+        paths.push((own.join("skills"), RootOrigin::User));
+    }
+    for folder in environment.project_folders() {
+        for root in PROJECT_ROOTS {
+            paths.push((folder.join(root), RootOrigin::Project));
+        }
+    }
+    let mut roots: Vec<Root> = paths
+        .into_iter()
+        .filter(|(path, _)| path.is_dir())
+        .map(|(path, origin)| Root { path, origin })
+        .collect();
+    // Who works in his home has the same folder twice: the user's place counts.
+    let mut seen = HashSet::new();
+    roots.retain(|root| std::fs::canonicalize(&root.path).map_or(true, |real| seen.insert(real)));
+    roots
+}
+
+/// The roots that variables name, lowest precedence first. They need not exist: whoever names
+/// one wants to be told.
+pub fn variable_roots(environment: &Environment) -> Vec<Root> {
+    let one = environment.skills_root.iter().map(PathBuf::from);
+    let many = environment.prowess_skills.iter().flat_map(std::env::split_paths);
+    one.chain(many)
+        .filter(|path| !path.as_os_str().is_empty())
+        .map(|path| {
+            let path = strip_file_scheme(path);
+            Root { path: environment.working_directory.join(path), origin: RootOrigin::Variable }
+        })
+        .collect()
+}
+
+/// `file:///path` is a path.
+fn strip_file_scheme(path: PathBuf) -> PathBuf {
+    let stripped = path.to_str().and_then(|text| {
+        let rest = text.strip_prefix("file://")?;
+        Some(PathBuf::from(rest.strip_prefix("localhost").unwrap_or(rest)))
+    });
+    stripped.unwrap_or(path)
+}

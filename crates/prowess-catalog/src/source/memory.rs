@@ -1,0 +1,168 @@
+//! Skills that a program holds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use prowess_format::{Digest, Options, Skill};
+
+use super::{Source, SourceFuture, SourceInfo};
+use crate::beneath::ResourcePath;
+use crate::error::ReadError;
+use crate::found::{FoundSkill, SourceListing};
+use crate::resource::{Resource, ResourceKind, ResourceListing, ResourceScope};
+
+/// A file in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryFile {
+    bytes: Vec<u8>,
+    executable: bool,
+}
+
+impl MemoryFile {
+    /// A file that is read.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { bytes: bytes.into(), executable: false }
+    }
+
+    /// A file that may be run.
+    pub fn executable(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { bytes: bytes.into(), executable: true }
+    }
+}
+
+/// Skills in memory: for tests, for programs that bring their own, for other backends.
+///
+/// ```
+/// use prowess_catalog::MemorySource;
+///
+/// let source = MemorySource::new("built-in")
+///     .with_skill("hello", "---\nname: hello\ndescription: Says hello.\n---\nSay hello.\n");
+/// # let _ = source;
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemorySource {
+    info: SourceInfo,
+    /// Files of each skill, by folder and path.
+    folders: BTreeMap<String, BTreeMap<String, MemoryFile>>,
+    listing: Arc<SourceListing>,
+}
+
+impl MemorySource {
+    /// An empty, trusted source.
+    pub fn new(label: impl Into<String>) -> Self {
+        let label = label.into();
+        let info = SourceInfo::new(label.clone(), format!("memory:{label}"));
+        Self { info, folders: BTreeMap::new(), listing: Arc::default() }
+    }
+
+    /// Changes what it is called or how far it is believed.
+    pub fn with_info(mut self, info: SourceInfo) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Adds a skill in a folder of its own.
+    pub fn with_skill(self, folder: impl Into<String>, text: impl Into<Vec<u8>>) -> Self {
+        let folder = folder.into();
+        self.with_file(folder, "SKILL.md", MemoryFile::new(text))
+    }
+
+    /// Adds a file to the folder of a skill.
+    pub fn with_file(
+        mut self,
+        folder: impl Into<String>,
+        path: impl Into<String>,
+        file: MemoryFile,
+    ) -> Self {
+        self.folders.entry(folder.into()).or_default().insert(path.into(), file);
+        self.listing = Arc::new(self.make_listing());
+        self
+    }
+
+    fn make_listing(&self) -> SourceListing {
+        let mut listing = SourceListing::default();
+        for (folder, files) in &self.folders {
+            let Some(file) = files.get("SKILL.md") else { continue };
+            let parsed = Skill::parse_bytes(&file.bytes, &Options::new().in_folder(folder));
+            let path = format!("{}/{folder}/SKILL.md", self.info.location);
+            let located = |diagnostic: prowess_format::Diagnostic| diagnostic.with_path(&*path);
+            listing.diagnostics.extend(parsed.diagnostics.into_iter().map(located));
+            listing.skills.extend(parsed.skill.map(|skill| {
+                Arc::new(FoundSkill {
+                    folder: Path::new(folder).into(),
+                    file: "SKILL.md",
+                    digest: Digest::of(&file.bytes),
+                    bytes: file.bytes.len() as u64,
+                    body_chars: u32::try_from(skill.body.chars().count()).unwrap_or(u32::MAX),
+                    name: skill.skill_name().clone(),
+                    frontmatter: skill.frontmatter,
+                })
+            }));
+        }
+        listing
+    }
+
+    fn files(&self, skill: &FoundSkill) -> Option<&BTreeMap<String, MemoryFile>> {
+        self.folders.get(skill.folder.to_str()?)
+    }
+
+    fn file(&self, skill: &FoundSkill, path: &str) -> Result<Vec<u8>, ReadError> {
+        let file = self.files(skill).and_then(|files| files.get(path));
+        let file = file.ok_or_else(|| ReadError::NotFound { path: path.to_owned() })?;
+        Ok(file.bytes.clone())
+    }
+}
+
+impl Source for MemorySource {
+    fn info(&self) -> &SourceInfo {
+        &self.info
+    }
+
+    fn list(&self) -> SourceFuture<'_, Arc<SourceListing>> {
+        Box::pin(std::future::ready(Arc::clone(&self.listing)))
+    }
+
+    fn read<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
+        Box::pin(std::future::ready(self.file(skill, skill.file)))
+    }
+
+    fn resources<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        scope: ResourceScope,
+    ) -> SourceFuture<'a, Result<ResourceListing, ReadError>> {
+        let is_in_scope = |path: &str| match scope {
+            ResourceScope::OneLevel => path.matches('/').count() <= 1,
+            ResourceScope::Recursive => true,
+            ResourceScope::ThreeFolders => path.split_once('/').is_some_and(|(folder, rest)| {
+                matches!(folder, "scripts" | "references" | "assets") && !rest.contains('/')
+            }),
+        };
+        let resources = self
+            .files(skill)
+            .into_iter()
+            .flatten()
+            .filter(|(path, _)| path.as_str() != "SKILL.md" && is_in_scope(path))
+            .filter_map(|(path, file)| {
+                let path = ResourcePath::parse(path).ok()?;
+                Some(Resource {
+                    kind: ResourceKind::of(&path),
+                    bytes: file.bytes.len() as u64,
+                    executable: file.executable,
+                    path,
+                })
+            })
+            .collect();
+        let listing = ResourceListing { resources, ..ResourceListing::default() };
+        Box::pin(std::future::ready(Ok(listing)))
+    }
+
+    fn read_resource<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        path: &'a ResourcePath,
+    ) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
+        Box::pin(std::future::ready(self.file(skill, path.as_str())))
+    }
+}

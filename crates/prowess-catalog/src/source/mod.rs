@@ -1,0 +1,143 @@
+//! Where skills come from.
+
+mod directory;
+mod memory;
+
+pub use directory::DirectorySource;
+pub use memory::{MemoryFile, MemorySource};
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::beneath::ResourcePath;
+use crate::error::ReadError;
+use crate::found::{FoundSkill, SourceListing};
+use crate::resource::{ResourceListing, ResourceScope};
+
+/// A future that a source returns.
+pub type SourceFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Whether what a source yields is believed.
+///
+/// Trust governs shadowing, commands embedded in skill text, and unsandboxed runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// Anybody may have written it.
+    Untrusted,
+    /// The user or the project put it there.
+    Trusted,
+}
+
+/// What a source is called and how far it is believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SourceInfo {
+    /// The name that people see, such as `Claude`.
+    pub label: String,
+    /// Where it is: a path or a URL.
+    pub location: String,
+    /// How far it is believed.
+    pub trust: Trust,
+}
+
+impl SourceInfo {
+    /// A trusted source.
+    pub fn new(label: impl Into<String>, location: impl Into<String>) -> Self {
+        Self { label: label.into(), location: location.into(), trust: Trust::Trusted }
+    }
+
+    /// Sets how far it is believed.
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+}
+
+/// A place that holds skills.
+///
+/// A source fails in parts: what is broken becomes a diagnostic in the listing, and everything
+/// else is there.
+pub trait Source: Send + Sync + 'static {
+    /// What it is called and how far it is believed.
+    fn info(&self) -> &SourceInfo;
+
+    /// What it holds now. If nothing has changed since the last call, this is the same `Arc`.
+    fn list(&self) -> SourceFuture<'_, Arc<SourceListing>>;
+
+    /// The text of a skill. The caller compares its digest.
+    fn read<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Result<Vec<u8>, ReadError>>;
+
+    /// The resources of a skill.
+    fn resources<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        scope: ResourceScope,
+    ) -> SourceFuture<'a, Result<ResourceListing, ReadError>>;
+
+    /// The bytes of a resource.
+    fn read_resource<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        path: &'a ResourcePath,
+    ) -> SourceFuture<'a, Result<Vec<u8>, ReadError>>;
+
+    /// The folder on this machine that a change of it can be watched in, if there is one.
+    fn watched_folder(&self) -> Option<&std::path::Path> {
+        None
+    }
+}
+
+/// For whom a catalog is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Scope {
+    /// The user.
+    pub user: Option<String>,
+    /// The session.
+    pub session: Option<String>,
+    /// The agent.
+    pub agent: Option<String>,
+}
+
+impl Scope {
+    /// Nobody in particular.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the user.
+    pub fn with_user(mut self, user: impl Into<String>) -> Self {
+        self.user = Some(user.into());
+        self
+    }
+
+    /// Sets the session.
+    pub fn with_session(mut self, session: impl Into<String>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Sets the agent.
+    pub fn with_agent(mut self, agent: impl Into<String>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+}
+
+/// Makes sources for a user, a session and an agent.
+pub trait SourceFactory: Send + Sync + 'static {
+    /// The sources, lowest precedence first.
+    fn sources(&self, scope: &Scope) -> Vec<Arc<dyn Source>>;
+}
+
+impl<F> SourceFactory for F
+where
+    F: Fn(&Scope) -> Vec<Arc<dyn Source>> + Send + Sync + 'static,
+{
+    fn sources(&self, scope: &Scope) -> Vec<Arc<dyn Source>> {
+        self(scope)
+    }
+}

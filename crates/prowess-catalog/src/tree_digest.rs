@@ -1,0 +1,107 @@
+//! What identifies a whole skill.
+
+use std::fmt;
+
+use prowess_format::Digest;
+use serde::{Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use crate::beneath::ResourcePath;
+use crate::error::ReadError;
+use crate::resource::ResourceScope;
+use crate::snapshot::CatalogSkill;
+
+/// The digest of all files of a skill, written `v1:` and 64 hexadecimal digits.
+///
+/// It is the sha256 of, for every file in the order of their paths' bytes: the path, a zero byte,
+/// `x` or `-` for the exec bit, a zero byte, the length as a decimal number, a zero byte, and the
+/// content. Lengths make it unambiguous; owners, times and empty folders do not count.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TreeDigest(Digest);
+
+impl TreeDigest {
+    /// The digest of files: path, exec bit and content, in any order.
+    ///
+    /// ```
+    /// use prowess_catalog::TreeDigest;
+    ///
+    /// let digest = TreeDigest::of([("SKILL.md", false, b"text".as_slice())]);
+    /// assert!(digest.to_string().starts_with("v1:"));
+    /// ```
+    pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, bool, &'a [u8])>) -> Self {
+        let mut files: Vec<_> = files.into_iter().collect();
+        files.sort_unstable_by_key(|(path, _, _)| path.as_bytes());
+        let mut hasher = TreeHasher::default();
+        for (path, executable, content) in files {
+            hasher.add(path, executable, content);
+        }
+        hasher.finish()
+    }
+}
+
+/// Takes files in the order of their paths' bytes.
+#[derive(Default)]
+struct TreeHasher(Sha256);
+
+impl TreeHasher {
+    fn add(&mut self, path: &str, executable: bool, content: &[u8]) {
+        self.0.update(path.as_bytes());
+        self.0.update(if executable { b"\0x\0" } else { b"\0-\0" });
+        self.0.update(content.len().to_string().as_bytes());
+        self.0.update(b"\0");
+        self.0.update(content);
+    }
+
+    fn finish(self) -> TreeDigest {
+        TreeDigest(Digest::from_bytes(self.0.finalize().into()))
+    }
+}
+
+impl fmt::Display for TreeDigest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "v1:{}", self.0.hex())
+    }
+}
+
+impl fmt::Debug for TreeDigest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl Serialize for TreeDigest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl CatalogSkill {
+    /// The digest of all files of the skill as they are now.
+    pub async fn tree_digest(&self) -> Result<TreeDigest, ReadError> {
+        let listing = self.source().resources(self.found(), ResourceScope::Recursive).await?;
+        let text = self.read().await?;
+        let file = self.found().file;
+        let mut paths: Vec<(&str, Option<(&ResourcePath, bool)>)> = listing
+            .resources
+            .iter()
+            .map(|resource| (resource.path.as_str(), Some((&resource.path, resource.executable))))
+            .collect();
+        paths.push((file, None));
+        paths.sort_unstable_by_key(|(path, _)| path.as_bytes());
+        let mut hasher = TreeHasher::default();
+        for (path, resource) in paths {
+            match resource {
+                None => hasher.add(path, false, &text),
+                Some((resource, executable)) => {
+                    hasher.add(path, executable, &self.read_resource(resource).await?);
+                }
+            }
+        }
+        Ok(hasher.finish())
+    }
+
+    /// The bytes of a resource.
+    pub async fn read_resource(&self, path: &ResourcePath) -> Result<Vec<u8>, ReadError> {
+        self.source().read_resource(self.found(), path).await
+    }
+}

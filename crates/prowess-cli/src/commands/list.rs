@@ -1,0 +1,168 @@
+//! `prowess list`
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use prowess_catalog::{CatalogSkill, ResourceScope, Snapshot};
+use prowess_format::{Diagnostic, Level};
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::cli::ListArgs;
+use crate::finder::Finder;
+use crate::progress;
+use crate::report;
+use crate::terminal::safe_line;
+
+/// About so many characters are a token.
+const CHARS_PER_TOKEN: usize = 4;
+
+pub(crate) fn run(arguments: &ListArgs) -> anyhow::Result<Outcome> {
+    let finder = Finder::new(&arguments.catalog)?;
+    let snapshot = finder.snapshot();
+    if arguments.json {
+        return print_json(&finder, &snapshot, arguments.tokens);
+    }
+    let mut problems: HashMap<&str, usize> = HashMap::new();
+    for diagnostic in snapshot.diagnostics().iter().filter(|found| found.level != Level::Info) {
+        if let Some(path) = &diagnostic.path {
+            *problems.entry(path).or_default() += 1;
+        }
+    }
+    let mut table = vec![vec!["NAME", "SOURCE", "SIZE"].into_iter().map(str::to_owned).collect()];
+    let heading: &mut Vec<String> = &mut table[0];
+    heading.push(if arguments.tokens { "TOKENS" } else { "~TOKENS" }.to_owned());
+    if arguments.resources {
+        heading.push("FILES".to_owned());
+    }
+    heading.push("PROBLEMS".to_owned());
+    for skill in snapshot.skills() {
+        let mut row = vec![
+            safe_line(skill.name()),
+            safe_line(skill.source_id()),
+            size(skill.found().bytes),
+            match arguments.tokens {
+                true => exact_tokens(&finder, skill).map_or("?".to_owned(), |n| n.to_string()),
+                false => estimated_tokens(skill).to_string(),
+            },
+        ];
+        if arguments.resources {
+            row.push(resources(&finder, skill).as_array().map_or(0, Vec::len).to_string());
+        }
+        let path = skill.path().display().to_string();
+        let count = problems.get(path.as_str()).copied().unwrap_or(0);
+        row.push(if count == 0 { String::new() } else { count.to_string() });
+        table.push(row);
+    }
+    if snapshot.skills().is_empty() {
+        anstream::eprintln!("No skills found. `prowess doctor` shows where they are looked for.");
+    } else {
+        print_table(&table)?;
+    }
+    print_hint(snapshot.diagnostics());
+    Ok(Outcome::Ok)
+}
+
+fn print_hint(diagnostics: &[Diagnostic]) {
+    let count = |level| diagnostics.iter().filter(|found| found.level == level).count();
+    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+    if errors + warnings > 0 {
+        anstream::eprintln!("{errors} errors, {warnings} warnings: `prowess doctor` shows them.");
+    }
+}
+
+/// Columns as wide as their widest cell; numbers to the right.
+fn print_table(table: &[Vec<String>]) -> anyhow::Result<()> {
+    let columns = table.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns)
+        .map(|at| table.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut out = String::new();
+    for row in table {
+        let mut line = String::new();
+        for (at, cell) in row.iter().enumerate() {
+            let fill = " ".repeat(widths[at] - cell.chars().count());
+            match at < 2 {
+                true => line.push_str(&format!("{cell}{fill}  ")),
+                false => line.push_str(&format!("{fill}{cell}  ")),
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    anstream::stdout().write_all(out.as_bytes())?;
+    Ok(())
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
+}
+
+fn estimated_tokens(skill: &CatalogSkill) -> usize {
+    (skill.found().body_chars as usize).div_ceil(CHARS_PER_TOKEN)
+}
+
+/// The tokens of the body, counted.
+fn exact_tokens(finder: &Finder, skill: &CatalogSkill) -> Option<usize> {
+    let bytes = finder.wait(skill.read()).ok()?;
+    let text = std::str::from_utf8(&bytes).ok()?;
+    let split = prowess_format::split(text, bytes.len()).ok()?;
+    let encoder = tiktoken_rs::o200k_base_singleton();
+    Some(encoder.encode_ordinary(&text[split.body]).len())
+}
+
+pub(crate) fn resources(finder: &Finder, skill: &CatalogSkill) -> Value {
+    let scope = ResourceScope::OneLevel;
+    match finder.wait(skill.source().resources(skill.found(), scope)) {
+        Ok(listing) => json!(listing.resources),
+        Err(_) => json!([]),
+    }
+}
+
+fn print_json(finder: &Finder, snapshot: &Snapshot, tokens: bool) -> anyhow::Result<Outcome> {
+    let skills: Vec<Value> = progress::while_showing("Reading skills", || {
+        snapshot
+            .skills()
+            .iter()
+            .map(|skill| {
+                let mut value = skill_json(skill);
+                value["resources"] = resources(finder, skill);
+                if tokens {
+                    value["tokens"] = json!(exact_tokens(finder, skill));
+                }
+                value
+            })
+            .collect()
+    });
+    report::print_json(&json!({"skills": skills, "diagnostics": snapshot.diagnostics()}))?;
+    Ok(Outcome::Ok)
+}
+
+/// What is known of a skill without reading anything.
+pub(crate) fn skill_json(skill: &CatalogSkill) -> Value {
+    let found = skill.found();
+    let shadows: Vec<Value> = skill
+        .shadows()
+        .iter()
+        .map(|hidden| {
+            let path = hidden.path().display().to_string();
+            json!({"name": hidden.name(), "source": hidden.source_id(), "path": path})
+        })
+        .collect();
+    json!({
+        "name": skill.name(),
+        "description": found.description(),
+        "path": skill.path().display().to_string(),
+        "source": skill.source_id(),
+        "trust": skill.trust(),
+        "digest": found.digest,
+        "bytes": found.bytes,
+        "tokens_estimate": estimated_tokens(skill),
+        "resources": [],
+        "shadows": shadows,
+    })
+}

@@ -1,0 +1,56 @@
+//! `prowess read`
+
+use std::io::{IsTerminal, Write};
+
+use prowess_catalog::{CatalogSkill, ReadError, ResourcePath};
+use prowess_format::Digest;
+use serde_json::json;
+
+use crate::Outcome;
+use crate::cli::ReadArgs;
+use crate::finder::{Finder, explain};
+use crate::report;
+use crate::terminal::safe;
+
+pub(crate) fn run(arguments: &ReadArgs) -> anyhow::Result<Outcome> {
+    let finder = Finder::new(&arguments.catalog)?;
+    let snapshot = finder.snapshot();
+    let skill = match snapshot.get(&arguments.name) {
+        Ok(skill) => skill,
+        Err(error) => {
+            anstream::eprintln!("Error: {}", safe(&explain(&error, &snapshot)));
+            return Ok(Outcome::Findings);
+        }
+    };
+    let bytes = match read(&finder, skill, arguments.path.as_deref()) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let code = error.code();
+            anstream::eprintln!("Error: {} [{code}]", safe(&error.to_string()));
+            return Ok(Outcome::Findings);
+        }
+    };
+    if arguments.json {
+        report::print_json(&json!({
+            "name": skill.name(),
+            "path": arguments.path.as_deref().unwrap_or(skill.found().file),
+            "digest": Digest::of(&bytes),
+            "bytes": bytes.len(),
+            // Null where the file is no text.
+            "content": std::str::from_utf8(&bytes).ok(),
+        }))?;
+    } else if std::io::stdout().is_terminal() {
+        let text = String::from_utf8_lossy(&bytes);
+        std::io::stdout().write_all(safe(&text).as_bytes())?;
+    } else {
+        std::io::stdout().write_all(&bytes)?;
+    }
+    Ok(Outcome::Ok)
+}
+
+fn read(finder: &Finder, skill: &CatalogSkill, path: Option<&str>) -> Result<Vec<u8>, ReadError> {
+    let Some(path) = path else { return finder.wait(skill.read()) };
+    let invalid = |cause| ReadError::InvalidPath { path: path.to_owned(), cause };
+    let path = ResourcePath::parse(path).map_err(invalid)?;
+    finder.wait(skill.read_resource(&path))
+}
