@@ -193,17 +193,22 @@ struct Pass<'a> {
     folders: AtomicUsize,
     entries: AtomicUsize,
     bytes: AtomicU64,
+    /// Folders whose inside is too deep.
+    too_deep: Vec<PathBuf>,
     /// Times later than this are not to be trusted.
     grain: (i64, i64),
 }
 
 /// What came of looking at a folder.
+#[derive(Default)]
 struct Seen {
     known: Option<Known>,
     /// Folders and links to look at next.
     folders: Vec<Task>,
     links: Vec<Task>,
     diagnostics: Vec<Diagnostic>,
+    /// Whether there are folders inside that are too deep to be looked at.
+    too_deep: bool,
 }
 
 impl<'a> Pass<'a> {
@@ -220,6 +225,7 @@ impl<'a> Pass<'a> {
             folders: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
+            too_deep: Vec::new(),
             grain: (
                 i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
                 since.subsec_nanos().into(),
@@ -228,6 +234,22 @@ impl<'a> Pass<'a> {
     }
 
     fn run(&mut self) {
+        self.look_everywhere();
+        self.too_deep.sort_unstable();
+        if let Some(first) = self.too_deep.first() {
+            let limit = self.scanner.limits.depth;
+            let more = match self.too_deep.len() - 1 {
+                0 => String::new(),
+                more => format!("; the same holds for {more} other folders"),
+            };
+            let message = format!("Folders more than {limit} levels down are not searched{more}");
+            let diagnostic = finding(Code::ScanDepth, &self.scanner.root.join(first), message)
+                .with_help("raise the limit `scan.depth`, or name the folders of the skills");
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn look_everywhere(&mut self) {
         let mut links = self.levels(vec![Task { path: PathBuf::new(), depth: 0 }]);
         if links.is_empty() {
             return;
@@ -268,6 +290,9 @@ impl<'a> Pass<'a> {
                 next.extend(seen.folders);
                 links.extend(seen.links);
                 self.diagnostics.extend(seen.diagnostics);
+                if seen.too_deep {
+                    self.too_deep.push(task.path.clone());
+                }
                 match seen.known {
                     Some(known) => {
                         self.seen.insert(task.path, known);
@@ -316,7 +341,7 @@ impl<'a> Pass<'a> {
 
     fn look_at(&self, task: &Task, buffer: &mut Vec<u8>) -> Seen {
         let limits = &self.scanner.limits;
-        let mut seen = Seen { known: None, folders: vec![], links: vec![], diagnostics: vec![] };
+        let mut seen = Seen::default();
         let count = self.folders.fetch_add(1, Ordering::Relaxed);
         if count >= limits.folders {
             if count == limits.folders {
@@ -551,10 +576,7 @@ impl<'a> Pass<'a> {
         let depth = task.depth + 1;
         if depth > self.scanner.limits.depth {
             // One level down is a mode, not a limit that surprises.
-            if !inside.folders.is_empty() && self.scanner.limits.depth > 1 {
-                let limit = self.scanner.limits.depth as u64;
-                seen.diagnostics.push(self.limit(task, "depth", limit));
-            }
+            seen.too_deep = !inside.folders.is_empty() && self.scanner.limits.depth > 1;
             return;
         }
         let below = |name: &OsString| Task { path: task.path.join(name), depth };
@@ -564,10 +586,7 @@ impl<'a> Pass<'a> {
 
     fn limit(&self, task: &Task, name: &str, limit: u64) -> Diagnostic {
         let path = self.scanner.root.join(&task.path);
-        let message = match name {
-            "depth" => format!("Folders more than {limit} levels down are not searched"),
-            _ => format!("The search stopped here: the limit of {limit} {name} is reached"),
-        };
+        let message = format!("The search stopped here: the limit of {limit} {name} is reached");
         finding(Code::ScanLimit, &path, message)
             .with_help(format!("raise the limit `scan.{name}`, or name the folders of the skills"))
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use prowess_catalog::{ScanLimits, find_skill_files};
-use prowess_format::{Code, Diagnostic, Options, Profile, Skill};
+use prowess_format::{Code, Diagnostic, Level, Options, Profile, Skill};
 
 /// A larger `SKILL.md` is not read.
 pub(crate) const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
@@ -37,7 +37,8 @@ pub(crate) fn search(paths: &[PathBuf], profile: Profile) -> Search {
                 if diagnostic.code == Code::MissingSkillFile =>
             {
                 let found = find_skill_files(&folder, ScanLimits::default());
-                if found.files.is_empty() && found.diagnostics.is_empty() {
+                let failed = found.diagnostics.iter().any(|found| found.level == Level::Error);
+                if found.files.is_empty() && !failed {
                     search.located.push(Located { folder, file: Err(diagnostic) });
                 }
                 search.located.extend(found.files.into_iter().map(|file| Located {
@@ -103,7 +104,7 @@ fn skill_file(folder: &Path) -> Option<PathBuf> {
 
 /// A finding about a path as a whole.
 fn finding(code: Code, profile: Profile, path: &Path, message: String) -> Diagnostic {
-    let level = code.level(profile).unwrap_or(prowess_format::Level::Error);
+    let level = code.level(profile).unwrap_or(Level::Error);
     Diagnostic::new(code, level, message).with_path(path.display().to_string())
 }
 
@@ -111,6 +112,8 @@ fn finding(code: Code, profile: Profile, path: &Path, message: String) -> Diagno
 pub(crate) struct Checked {
     /// The skill's folder.
     pub(crate) folder: PathBuf,
+    /// The file; none if there is none.
+    pub(crate) file: Option<PathBuf>,
     /// The text; empty if it could not be read.
     pub(crate) source: String,
     /// The skill, if it can be used.
@@ -130,7 +133,7 @@ pub(crate) fn check(located: Located, profile: Profile, links: Links) -> Checked
         Ok(read) => read,
         Err(diagnostic) => {
             let diagnostics = vec![diagnostic];
-            return Checked { folder, source: String::new(), skill: None, diagnostics };
+            return Checked { folder, file: None, source: String::new(), skill: None, diagnostics };
         }
     };
     let folder_name = folder_name(&folder);
@@ -154,8 +157,9 @@ pub(crate) fn check(located: Located, profile: Profile, links: Links) -> Checked
     for diagnostic in &mut diagnostics {
         diagnostic.path = Some(shown(&file).into());
     }
-    let source = String::from_utf8_lossy(&bytes).into_owned();
-    Checked { folder, source, skill: parsed.skill, diagnostics }
+    let source = String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Checked { folder, file: Some(file), source, skill: parsed.skill, diagnostics }
 }
 
 /// Whether relative links in a body are looked up.
@@ -208,7 +212,11 @@ type Problem = (Code, String, &'static str);
 fn read_bytes(file: &Path) -> Result<Vec<u8>, Problem> {
     let name = shown(file);
     let unreadable = |error: io::Error| {
-        (Code::UnreadableFile, format!("Cannot read {name}: {error}"), "check the permissions")
+        let help = match error.kind() {
+            io::ErrorKind::NotFound => "the link leads nowhere; mend or remove it",
+            _ => "check the permissions",
+        };
+        (Code::UnreadableFile, format!("Cannot read {name}: {error}"), help)
     };
     let too_large = |bytes: u64| {
         let message = format!("{name} has {bytes} bytes or more, the limit is {MAX_FILE_BYTES}");

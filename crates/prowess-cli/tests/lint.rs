@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Sandbox, minimal, skip};
+use support::{Sandbox, minimal};
 
 /// One skill with a mistake of nearly every kind.
 const FLAWED: &str = "\u{feff}---
@@ -116,7 +116,7 @@ fn a_whole_tree_is_linted_in_order_and_within_bounds() {
     let run = sandbox.prowess(&["lint", "--json"]);
     let report = run.json();
     assert_eq!(report["summary"]["skills"], 3);
-    assert_eq!(report["diagnostics"][0]["code"], "scan-limit");
+    assert_eq!(report["diagnostics"][0]["code"], "scan-depth");
     assert_eq!(report["diagnostics"].as_array().unwrap().len(), 1);
     let run = sandbox.prowess(&["validate", "."]);
     assert_eq!(
@@ -187,7 +187,7 @@ fn links_are_looked_up_inside_the_skill_only() {
         messages,
         [
             "There is no file 'missing.png' in the skill",
-            "There is no file '../outside.md' in the skill",
+            "The link '../outside.md' leaves the skill's folder",
         ]
     );
 }
@@ -239,27 +239,72 @@ fn colours_are_for_terminals() {
     assert!(!sandbox.prowess(&["lint", "--color", "never", "flawed"]).stdout.contains('\u{1b}'));
 }
 
-/// The public collection of real skills, where it is at hand.
+/// Real skills: our own examples, and the public collection where it is at hand.
 #[test]
 fn real_skills_are_read_and_judged() {
-    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/corpus/anthropics-skills");
-    if !corpus.is_dir() {
-        return skip("real_skills_are_read_and_judged", "the corpus of public skills is not here");
-    }
     let sandbox = Sandbox::new();
-    let report = sandbox.prowess(&["lint", "--json", corpus.to_str().unwrap()]).json();
-    assert_eq!(report["summary"]["skills"], 12);
-    let found: Vec<(&str, &str)> = report["diagnostics"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|found| {
+    let project = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let findings = |folder: std::path::PathBuf| -> (u64, Vec<(String, String)>) {
+        let report = sandbox.prowess(&["lint", "--json", folder.to_str().unwrap()]).json();
+        let found = report["diagnostics"].as_array().unwrap().iter().map(|found| {
             let path = found["path"].as_str().unwrap();
-            let folder = path.rsplit('/').nth(1).unwrap();
-            (folder, found["code"].as_str().unwrap())
-        })
-        .collect();
-    // Its owners' own claude-api breaks the specification.
-    assert_eq!(found, [("claude-api", "description-too-long"), ("claude-api", "long-body")]);
+            let folder = path.rsplit('/').nth(1).unwrap().to_owned();
+            (folder, found["code"].as_str().unwrap().to_owned())
+        });
+        (report["summary"]["skills"].as_u64().unwrap(), found.collect())
+    };
+    let pair = |folder: &str, code: &str| (folder.to_owned(), code.to_owned());
+    let (count, found) = findings(project.join("examples/skills"));
+    assert_eq!((count, found), (2, vec![pair("csv_report", "not-portable")]));
+    let corpus = project.join("../shared/corpus/anthropics-skills");
+    if corpus.is_dir() {
+        // Its owners' own claude-api breaks the specification.
+        let expected =
+            vec![pair("claude-api", "description-too-long"), pair("claude-api", "long-body")];
+        assert_eq!(findings(corpus), (12, expected));
+    }
+}
+
+#[test]
+fn nothing_is_valid_where_nothing_was_checked() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir_all(sandbox.path().join("deep/a/b/c/d/e/f/g")).unwrap();
+    for command in ["validate", "to-prompt", "lint"] {
+        let run = sandbox.prowess(&[command, "deep"]);
+        assert_eq!(run.code, 1, "{command}: {run:?}");
+    }
+    assert!(
+        sandbox.prowess(&["validate", "deep"]).stderr.contains("Missing required file: SKILL.md")
+    );
+    assert_eq!(sandbox.prowess_with(&["to-prompt", "-"], minimal("a").as_bytes()).code, 2);
+}
+
+#[test]
+fn messages_cannot_forge_lines() {
+    let sandbox = Sandbox::new();
+    let text =
+        "---\nname: \"X\\nValid skill: evil\"\ndescription: d\n\"z\\n::error::x\": 1\n---\nB\n";
+    sandbox.write("a/SKILL.md", text);
+    for arguments in
+        [vec!["validate", "--profile", "spec", "a"], vec!["validate", "a"], vec!["lint", "a"]]
+    {
+        let run = sandbox.prowess(&arguments);
+        for line in run.stdout.lines().chain(run.stderr.lines()) {
+            assert!(
+                !line.starts_with("Valid skill") && !line.starts_with("::"),
+                "{arguments:?}: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_skill_is_called_by_its_id() {
+    let sandbox = Sandbox::new();
+    sandbox.write("sql/SKILL.md", "---\nid: write_sql\nname: SQL Expert\ndescription: d\n---\nB\n");
+    sandbox.write("only/SKILL.md", "---\nid: only\ndescription: d\n---\nB\n");
+    let prompt = sandbox.prowess(&["to-prompt", "sql", "only"]).stdout;
+    assert!(prompt.contains("<name>\nwrite_sql\n</name>"), "{prompt}");
+    assert!(prompt.contains("<name>\nonly\n</name>"), "{prompt}");
+    assert_eq!(sandbox.prowess(&["read-properties", "sql"]).json()["name"], "SQL Expert");
 }

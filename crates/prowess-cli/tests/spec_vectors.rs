@@ -273,8 +273,39 @@ fn the_reference_library_says_the_same() {
         }
     }
     let sandbox = Sandbox::new();
-    let fields = "license: MIT\ncompatibility: ünïcode 😀\nmetadata:\n  version: 1.0\n  on: yes";
-    sandbox.write("my-skill/SKILL.md", with_fields(fields));
-    let ours = sandbox.prowess(&["read-properties", "my-skill/SKILL.md"]);
-    assert_eq!(ours, reference(&sandbox, &["read-properties", "my-skill/SKILL.md"]));
+    for fields in [
+        "license: MIT\ncompatibility: ünïcode 😀\nmetadata:\n  version: 1.0\n  on: yes",
+        "metadata:\n  a: True\n  b: null\n  c: ~\n  d: 007",
+        "metadata:\n  a:\n    b: c\n    d: \"it's\"\n  e:\n    - x\n    - 1.0",
+        "license: true\ncompatibility: 3.10",
+        "license: |\n  two\n  lines",
+        "license:\nmetadata:\n  x: ''",
+    ] {
+        sandbox.write("my-skill/SKILL.md", with_fields(fields));
+        let ours = sandbox.prowess(&["read-properties", "my-skill/SKILL.md"]);
+        assert_eq!(
+            ours,
+            reference(&sandbox, &["read-properties", "my-skill/SKILL.md"]),
+            "{fields}"
+        );
+    }
+    // Judged alike, where the words of the YAML library differ.
+    for (folder, text) in [
+        ("my-skill", with_fields("metadata: {a: b}")),
+        ("my-skill", with_fields("license: &a x")),
+        ("my-skill", with_fields("license: !!str x")),
+        ("my-skill", with_fields("license: Use when: x")),
+        ("my-skill", with_fields("compatibility:")),
+        ("my-skill", with_fields("license: x\nlicense: y")),
+        ("my-skill", "---\n---\nB\n".to_owned()),
+        ("नाम", minimal("नाम")),
+        ("my-skill", format!("\n{}", minimal("my-skill"))),
+        ("my-skill", format!("\u{feff}{}", minimal("my-skill"))),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.write(&format!("{folder}/SKILL.md"), &text);
+        let ours = validate(&sandbox, folder);
+        let theirs = reference(&sandbox, &["validate", folder]);
+        assert_eq!(ours.code, theirs.code, "{text}: {ours:?} {theirs:?}");
+    }
 }

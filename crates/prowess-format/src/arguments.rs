@@ -91,10 +91,10 @@ impl Arguments {
 
     /// `${NAME}` with a known name: its value and the length of what was written.
     fn variable<'a>(&'a self, from: &str) -> Option<(&'a str, usize)> {
-        let name = from.strip_prefix("${")?.split('}').next()?;
-        let length = name.len() + 3;
-        let (_, value) = self.variables.iter().find(|(known, _)| known == name)?;
-        (from.len() >= length).then_some((value, length))
+        let rest = from.strip_prefix("${")?;
+        let is_known = |name: &str| rest.strip_prefix(name).is_some_and(|r| r.starts_with('}'));
+        let (name, value) = self.variables.iter().find(|(name, _)| is_known(name))?;
+        Some((value, name.len() + 3))
     }
 
     /// The placeholder that begins with this `$`.
@@ -147,11 +147,11 @@ struct Placeholder<'a> {
 
 /// `[12]` at the start of a text: the number and the length.
 fn index_in_brackets(text: &str) -> Option<(usize, usize)> {
-    let inside = text.strip_prefix('[')?.split(']').next()?;
-    let closed = text.len() > inside.len() + 1;
-    let digits = !inside.is_empty() && inside.bytes().all(|byte| byte.is_ascii_digit());
+    let inside = text.strip_prefix('[')?;
+    let digits = inside.bytes().take_while(u8::is_ascii_digit).count();
+    let closed = digits > 0 && inside[digits..].starts_with(']');
     // A number too large to count has no word either.
-    (closed && digits).then(|| (inside.parse().unwrap_or(usize::MAX), inside.len() + 2))
+    closed.then(|| (inside[..digits].parse().unwrap_or(usize::MAX), digits + 2))
 }
 
 fn continues_word(rest: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Tools, resources and MCP servers that a skill declares in its frontmatter.
 
+use crate::name::nearest_name;
 use crate::span::ByteRange;
 use crate::yaml::{Mapping, Node, Value};
 
@@ -93,12 +94,26 @@ pub struct McpToolConfig {
     pub load_all: bool,
 }
 
-/// Receives what cannot be used as it is: where, and why.
-pub(crate) type Problems<'a> = dyn FnMut(ByteRange, String) + 'a;
+/// Receives what cannot be used as it is: where, what kind, and why.
+pub(crate) type Problems<'a> = dyn FnMut(ByteRange, Problem, String) + 'a;
+
+/// What is wrong with a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// It cannot be used as it is.
+    Invalid,
+    /// It has a key that means nothing.
+    UnknownKey,
+}
+
+const TOOL_KEYS: &[&str] = &["name", "description", "method", "args", "requires_skill_loaded"];
+const ARGUMENT_KEYS: &[&str] = &["name", "type", "description", "required", "default"];
+const RESOURCE_KEYS: &[&str] = &["name", "description", "file", "content", "dynamic", "method"];
+const MCP_KEYS: &[&str] = &["server", "tools", "load_all"];
 
 pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec<ToolConfig> {
     let mut configs: Vec<ToolConfig> = Vec::new();
-    for record in records(node, "tool_configs", problems) {
+    for record in records(node, "tool_configs", TOOL_KEYS, problems) {
         let Some(name) = record.required_text("name", problems) else {
             continue;
         };
@@ -123,7 +138,7 @@ pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec
 
 fn read_arguments(node: &Node, list: &str, problems: &mut Problems<'_>) -> Vec<ToolArgument> {
     let mut arguments: Vec<ToolArgument> = Vec::new();
-    for record in records(node, list, problems) {
+    for record in records(node, list, ARGUMENT_KEYS, problems) {
         let Some(name) = record.required_text("name", problems) else {
             continue;
         };
@@ -137,6 +152,7 @@ fn read_arguments(node: &Node, list: &str, problems: &mut Problems<'_>) -> Vec<T
                 let place = record.mapping.get("type").map_or(record.range, |node| node.range);
                 problems(
                     place,
+                    Problem::Invalid,
                     format!("Argument type '{word}' is not known and is read as 'string'; known are {known}"),
                 );
                 ArgumentKind::String
@@ -158,7 +174,7 @@ pub(crate) fn read_resource_configs(
     problems: &mut Problems<'_>,
 ) -> Vec<ResourceConfig> {
     let mut configs: Vec<ResourceConfig> = Vec::new();
-    for record in records(node, "resource_configs", problems) {
+    for record in records(node, "resource_configs", RESOURCE_KEYS, problems) {
         let Some(name) = record.required_text("name", problems) else {
             continue;
         };
@@ -188,11 +204,11 @@ pub(crate) fn read_mcp_tool_configs(
     problems: &mut Problems<'_>,
 ) -> Vec<McpToolConfig> {
     let mut configs = Vec::new();
-    for record in records(node, "mcp_tool_configs", problems) {
+    for record in records(node, "mcp_tool_configs", MCP_KEYS, problems) {
         let Some(server) = record.required_text("server", problems) else {
             continue;
         };
-        let tools = record.mapping.get("tools").map(names).unwrap_or_default();
+        let tools = record.names("tools", problems);
         let load_all = record.boolean("load_all", false, problems);
         configs.push(McpToolConfig { server, tools, load_all });
     }
@@ -223,12 +239,21 @@ struct Record<'a> {
     place: String,
 }
 
-fn records<'a>(node: &'a Node, list: &str, problems: &mut Problems<'_>) -> Vec<Record<'a>> {
+fn records<'a>(
+    node: &'a Node,
+    list: &str,
+    known: &[&str],
+    problems: &mut Problems<'_>,
+) -> Vec<Record<'a>> {
     let items = match &node.value {
         Value::Null => &[],
         Value::Sequence(items) => items.as_slice(),
         _ => {
-            problems(node.range, format!("{list} must be a list of mappings, not {}", node.kind()));
+            problems(
+                node.range,
+                Problem::Invalid,
+                format!("{list} must be a list of mappings, not {}", node.kind()),
+            );
             &[]
         }
     };
@@ -236,8 +261,15 @@ fn records<'a>(node: &'a Node, list: &str, problems: &mut Problems<'_>) -> Vec<R
     for (at, item) in items.iter().enumerate() {
         let place = format!("{list}[{at}]");
         match item.as_mapping() {
-            Some(mapping) => records.push(Record { mapping, range: item.range, place }),
-            None => problems(item.range, format!("{place} must be a mapping, not {}", item.kind())),
+            Some(mapping) => {
+                let record = Record { mapping, range: item.range, place };
+                record.check_keys(known, problems);
+                records.push(record);
+            }
+            None => {
+                let message = format!("{place} must be a mapping, not {}", item.kind());
+                problems(item.range, Problem::Invalid, message);
+            }
         }
     }
     records
@@ -245,7 +277,28 @@ fn records<'a>(node: &'a Node, list: &str, problems: &mut Problems<'_>) -> Vec<R
 
 impl Record<'_> {
     fn problem(&self, problems: &mut Problems<'_>, what: &str) {
-        problems(self.range, format!("{} {what}", self.place));
+        problems(self.range, Problem::Invalid, format!("{} {what}", self.place));
+    }
+
+    fn check_keys(&self, known: &[&str], problems: &mut Problems<'_>) {
+        for entry in self.mapping.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            let meant = nearest_name(&entry.key, known.iter().copied())
+                .map(|meant| format!("; did you mean '{meant}'?"))
+                .unwrap_or_default();
+            let message = format!("{} has an unknown key '{}'{meant}", self.place, entry.key);
+            problems(entry.key_range, Problem::UnknownKey, message);
+        }
+    }
+
+    fn names(&self, key: &str, problems: &mut Problems<'_>) -> Vec<String> {
+        let Some(node) = self.mapping.get(key) else { return Vec::new() };
+        let items = node.as_sequence().unwrap_or(std::slice::from_ref(node));
+        if let Some(item) = items.iter().find(|item| item.as_text().is_none()) {
+            let kind = item.kind();
+            let message = format!("{}.{key} must be a list of names, not {kind}", self.place);
+            problems(item.range, Problem::Invalid, message);
+        }
+        names(node)
     }
 
     fn required_text(&self, key: &str, problems: &mut Problems<'_>) -> Option<String> {
@@ -264,7 +317,7 @@ impl Record<'_> {
         let text = node.as_text().map(str::to_owned);
         if text.is_none() {
             let message = format!("{}.{key} must be text, not {}", self.place, node.kind());
-            problems(node.range, message);
+            problems(node.range, Problem::Invalid, message);
         }
         text
     }
@@ -276,7 +329,7 @@ impl Record<'_> {
         node.as_bool().unwrap_or_else(|| {
             let message =
                 format!("{}.{key} must be true or false, not {}", self.place, node.kind());
-            problems(node.range, message);
+            problems(node.range, Problem::Invalid, message);
             default
         })
     }

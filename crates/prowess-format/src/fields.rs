@@ -6,6 +6,8 @@
 pub enum FieldKind {
     /// Text.
     Text,
+    /// Text that people write in brackets: `[file]` is the text, not a list.
+    Hint,
     /// A yes or no, in any spelling that Claude Code accepts.
     Boolean,
     /// One of these words.
@@ -63,7 +65,7 @@ macro_rules! fields {
 fields! {
     "agent"                    Text, ClaudeCode;
     "allowed-tools"            Tools, Spec;
-    "argument-hint"            Text, ClaudeCode;
+    "argument-hint"            Hint, ClaudeCode;
     "arguments"                Names, ClaudeCode;
     "author"                   Text, LangchainDocker;
     "background"               Boolean, ClaudeCode;

@@ -1,5 +1,7 @@
 //! The typed view of frontmatter over the mapping that its author wrote.
 
+use std::borrow::Cow;
+
 use crate::configs::{
     McpToolConfig, ResourceConfig, ToolConfig, names, read_mcp_tool_configs, read_resource_configs,
     read_tool_configs,
@@ -90,8 +92,6 @@ impl Frontmatter {
         compatibility "compatibility";
         /// `when_to_use`
         when_to_use "when_to_use";
-        /// `argument-hint`
-        argument_hint "argument-hint";
         /// `model`
         model "model";
         /// `agent`
@@ -102,6 +102,18 @@ impl Frontmatter {
         version "version";
         /// `author`
         author "author";
+    }
+
+    /// `argument-hint`. `[file]` is YAML for a list, and its author meant the brackets.
+    pub fn argument_hint(&self) -> Option<Cow<'_, str>> {
+        let node = self.raw.get("argument-hint")?;
+        match node.as_sequence() {
+            None => self.text("argument-hint").map(Cow::Borrowed),
+            Some(items) => {
+                let items: Option<Vec<&str>> = items.iter().map(Node::as_text).collect();
+                Some(Cow::Owned(format!("[{}]", items?.join(", "))))
+            }
+        }
     }
 
     /// `metadata`, if it is a mapping.
@@ -218,7 +230,7 @@ impl Frontmatter {
     pub fn tool_configs(&self) -> Vec<ToolConfig> {
         self.raw
             .get("tool_configs")
-            .map(|node| read_tool_configs(node, &mut |_, _| {}))
+            .map(|node| read_tool_configs(node, &mut |_, _, _| {}))
             .unwrap_or_default()
     }
 
@@ -226,7 +238,7 @@ impl Frontmatter {
     pub fn resource_configs(&self) -> Vec<ResourceConfig> {
         self.raw
             .get("resource_configs")
-            .map(|node| read_resource_configs(node, &mut |_, _| {}))
+            .map(|node| read_resource_configs(node, &mut |_, _, _| {}))
             .unwrap_or_default()
     }
 
@@ -234,7 +246,7 @@ impl Frontmatter {
     pub fn mcp_tool_configs(&self) -> Vec<McpToolConfig> {
         self.raw
             .get("mcp_tool_configs")
-            .map(|node| read_mcp_tool_configs(node, &mut |_, _| {}))
+            .map(|node| read_mcp_tool_configs(node, &mut |_, _, _| {}))
             .unwrap_or_default()
     }
 

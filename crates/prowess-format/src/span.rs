@@ -48,15 +48,40 @@ pub struct Span {
     pub column: u32,
 }
 
+/// Where the lines of a text begin, so that many places can be located at the cost of one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineStarts(Vec<usize>);
+
+impl LineStarts {
+    pub(crate) fn of(source: &str) -> Self {
+        let after_breaks = memchr::memchr_iter(b'\n', source.as_bytes()).map(|at| at + 1);
+        Self(std::iter::once(0).chain(after_breaks).collect())
+    }
+
+    /// As [`Span::locate`].
+    pub(crate) fn locate(&self, source: &str, range: ByteRange) -> Span {
+        let start = floor_char_boundary(source, range.start as usize);
+        let line = self.0.partition_point(|line_start| *line_start <= start);
+        let line_start = line.checked_sub(1).and_then(|at| self.0.get(at)).copied().unwrap_or(0);
+        Span::at(source, range, line, line_start)
+    }
+}
+
 impl Span {
     /// Finds line and column of `range` in `source`. A range that does not fit is clamped to the
     /// source and to character boundaries.
     pub fn locate(source: &str, range: ByteRange) -> Self {
         let start = floor_char_boundary(source, range.start as usize);
+        let before = &source.as_bytes()[..start];
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+        let line = memchr::memchr_iter(b'\n', before).count() + 1;
+        Self::at(source, range, line, line_start)
+    }
+
+    fn at(source: &str, range: ByteRange, line: usize, line_start: usize) -> Self {
+        let start = floor_char_boundary(source, range.start as usize);
         let end = floor_char_boundary(source, range.end as usize).max(start);
         let before = &source[..start];
-        let line_start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |at| at + 1);
-        let line = memchr::memchr_iter(b'\n', before.as_bytes()).count() + 1;
         let column =
             before[line_start..].chars().filter(|character| *character != '\u{feff}').count() + 1;
         let ByteRange { start, end } = ByteRange::new(start, end);

@@ -26,6 +26,9 @@ impl ToolPattern {
     /// Reads one entry. Without a closed pair of parentheses the whole text is the tool's name.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
+        // Authors who quote each entry of a string do not mean the quotes.
+        let unquoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+        let text = unquoted('"').or_else(|| unquoted('\'')).unwrap_or(text);
         let parts = text.strip_suffix(')').and_then(|open| open.split_once('('));
         match parts.filter(|(tool, _)| !tool.is_empty()) {
             Some((tool, scope)) => {

@@ -1,7 +1,8 @@
 //! Every field of every runtime (S01, 3).
 
 use prowess_format::{
-    ArgumentKind, Context, Effort, FIELDS, Options, Origin, Parsed, Profile, Shell, Skill,
+    ArgumentKind, Code, Context, Effort, FIELDS, Level, Options, Origin, Parsed, Profile, Shell,
+    Skill,
 };
 
 fn parse_as(profile: Profile, fields: &str) -> Parsed {
@@ -15,12 +16,14 @@ fn parse(fields: &str) -> Parsed {
 
 fn skill(fields: &str) -> Skill {
     let parsed = parse(fields);
-    assert_eq!(parsed.diagnostics, [], "{fields}");
+    assert_eq!(codes(&parsed), [""; 0], "{fields}");
     parsed.skill.unwrap()
 }
 
+/// What was found, except the remark that a field is not portable.
 fn codes(parsed: &Parsed) -> Vec<&'static str> {
-    parsed.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect()
+    let codes = parsed.diagnostics.iter().map(|diagnostic| diagnostic.code);
+    codes.filter(|code| *code != Code::NotPortable).map(Code::as_str).collect()
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn fields_of_claude_code_and_eino() {
     );
     let frontmatter = &skill.frontmatter;
     assert_eq!(frontmatter.when_to_use(), Some("Often"));
-    assert_eq!(frontmatter.argument_hint(), Some("[file]"));
+    assert_eq!(frontmatter.argument_hint().as_deref(), Some("[file]"));
     assert_eq!(frontmatter.arguments(), ["file", "mode"]);
     assert!(frontmatter.disable_model_invocation());
     assert!(!frontmatter.user_invocable());
@@ -318,7 +321,7 @@ fn invisible_characters_are_reported() {
 #[test]
 fn tool_lists_are_checked_per_profile() {
     assert_eq!(codes(&parse("allowed-tools: Bash(git add Read")), ["malformed-tool"]);
-    let list = "allowed-tools: [Read]";
+    let list = "allowed-tools:\n  - Read";
     assert_eq!(codes(&parse_as(Profile::Spec, list)), ["tool-list-form"]);
     assert_eq!(codes(&parse(list)), [""; 0]);
     let scoped = "allowed-tools: Bash(git add *) Read";
@@ -330,4 +333,101 @@ fn tool_lists_are_checked_per_profile() {
 fn claude_code_does_not_know_einos_context() {
     let parsed = parse_as(Profile::ClaudeCode, "context: fork_with_context");
     assert_eq!(codes(&parsed), ["unsupported-value"]);
+}
+
+#[test]
+fn an_argument_hint_in_brackets_is_text() {
+    for (written, expected) in [
+        ("[issue-number]", "[issue-number]"),
+        ("[file, mode]", "[file, mode]"),
+        ("\"[a] [b]\"", "[a] [b]"),
+        ("<file>", "<file>"),
+    ] {
+        let skill = skill(&format!("argument-hint: {written}"));
+        assert_eq!(skill.frontmatter.argument_hint().as_deref(), Some(expected));
+    }
+    assert_eq!(codes(&parse("argument-hint: {a: b}")), ["wrong-type"]);
+}
+
+#[test]
+fn fields_of_other_runtimes_are_not_portable() {
+    let parsed = parse("license: MIT\nmodel: x\nversion: \"1\"");
+    assert_eq!(
+        parsed.diagnostics[0].message,
+        "claude.ai refuses a skill with these fields on upload: model, version"
+    );
+    assert!(parse("license: MIT").diagnostics.is_empty());
+}
+
+#[test]
+fn nothing_in_a_configuration_is_dropped_without_a_word() {
+    for (fields, message) in [
+        (
+            "tool_configs: [{name: t, args: [{name: x, requird: true}]}]",
+            "tool_configs[0].args[0] has an unknown key 'requird'; did you mean 'required'?",
+        ),
+        (
+            "resource_configs: [{name: r, file: f, colour: x}]",
+            "resource_configs[0] has an unknown key 'colour'",
+        ),
+        (
+            "mcp_tool_configs: [{server: x, tools: {a: b}}]",
+            "mcp_tool_configs[0].tools must be a list of names, not a mapping",
+        ),
+        (
+            "metadata: {include_tools: [a, {b: c}]}",
+            "Field 'metadata.include_tools' must name tools",
+        ),
+        ("metadata: {title: [x]}", "Field 'metadata.title' must be a string"),
+        ("id: \"\"", "Field 'id' must be a non-empty string"),
+    ] {
+        let parsed = parse(fields);
+        let found = parsed.diagnostics.iter().any(|found| found.message == message);
+        assert!(found, "{fields}: {:?}", parsed.diagnostics);
+    }
+    let text = "---\nid: a\nname: [b]\ndescription: d\n---\nx";
+    let parsed = Skill::parse(text, &Options::new().in_folder("a"));
+    assert_eq!(codes(&parsed), ["empty-name"]);
+}
+
+#[test]
+fn deepagents_wants_include_tools_separated_by_spaces() {
+    for (written, expected) in [("a b", 0), ("\"a, b\"", 1), ("[a, b]", 1)] {
+        let parsed =
+            parse_as(Profile::DeepAgents, &format!("metadata:\n  include_tools: {written}"));
+        assert_eq!(codes(&parsed).len(), expected, "{written}");
+    }
+}
+
+#[test]
+fn the_spec_profile_refuses_what_its_library_refuses() {
+    for fields in [
+        "metadata: {a: b}",
+        "metadata:\n  a: [1, 2]",
+        "license: &a x",
+        "license: !!str x",
+        "license: ! x",
+    ] {
+        let parsed = parse_as(Profile::Spec, fields);
+        let errors = parsed.diagnostics.iter().filter(|found| found.level == Level::Error);
+        assert_eq!(errors.count(), 1, "{fields}");
+    }
+    for fields in ["license:", "compatibility:", "metadata:", "allowed-tools:", "license: \"x\""] {
+        assert_eq!(parse_as(Profile::Spec, fields).diagnostics, [], "{fields}");
+    }
+}
+
+#[test]
+fn a_word_behind_an_ampersand_is_not_lost_without_a_word() {
+    assert_eq!(codes(&parse("license: &foo bar")), ["yaml-anchor"]);
+    assert_eq!(codes(&parse("license: ! do this")), ["ignored-tag"]);
+}
+
+#[test]
+fn quotes_around_the_entries_of_a_tool_string_are_not_meant() {
+    let parsed = parse("allowed-tools: \"Bash(git add *)\", \"Read\"");
+    assert_eq!(codes(&parsed), ["repaired-value"]);
+    let tools = parsed.skill.unwrap().frontmatter.allowed_tools().unwrap();
+    let tools: Vec<String> = tools.iter().map(ToString::to_string).collect();
+    assert_eq!(tools, ["Bash(git add *)", "Read"]);
 }

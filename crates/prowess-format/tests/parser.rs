@@ -12,8 +12,10 @@ fn skill(text: &str) -> Skill {
     parsed.skill.unwrap_or_else(|| panic!("not loaded: {:#?}", parsed.diagnostics))
 }
 
+/// What was found, except the remark that a field is not portable.
 fn codes(parsed: &Parsed) -> Vec<&'static str> {
-    parsed.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect()
+    let codes = parsed.diagnostics.iter().map(|diagnostic| diagnostic.code);
+    codes.filter(|code| *code != Code::NotPortable).map(Code::as_str).collect()
 }
 
 fn value<'a>(skill: &'a Skill, key: &str) -> &'a Value {
@@ -133,6 +135,67 @@ fn repairs_each_broken_value_and_leaves_the_others_alone() {
             key => assert_eq!(*value(&skill, key), Value::from(expected), "{line}"),
         }
     }
+}
+
+#[test]
+fn repairs_values_under_any_key_and_over_several_lines() {
+    for (fields, path, expected) in [
+        ("\"license\": Use when: x", vec!["license"], "Use when: x"),
+        ("metadata:\n  my key: a: b", vec!["metadata", "my key"], "a: b"),
+        ("metadata:\n  größe: a: b", vec!["metadata", "größe"], "a: b"),
+        (
+            "license: Use this skill for X.\n  Triggers: a, b",
+            vec!["license"],
+            "Use this skill for X. Triggers: a, b",
+        ),
+        ("license: One: two\n\n  three: four", vec!["license"], "One: two\nthree: four"),
+        ("license: 'It's a test'", vec!["license"], "It's a test"),
+        ("license: \"Say \"hi\" to all\"", vec!["license"], "Say \"hi\" to all"),
+        ("license: a: b # note", vec!["license"], "a: b"),
+        ("license: a: b\r", vec!["license"], "a: b"),
+    ] {
+        let text = format!("---\nname: my-skill\ndescription: d\n{fields}\n---\nx");
+        let parsed = parse(&text);
+        assert_eq!(codes(&parsed), ["repaired-value"], "{fields}");
+        let skill = parsed.skill.unwrap();
+        let mut node = skill.frontmatter.raw().get(path[0]).unwrap();
+        for key in &path[1..] {
+            node = node.as_mapping().unwrap().get(key).unwrap();
+        }
+        assert_eq!(node.as_str(), Some(expected), "{fields}");
+    }
+}
+
+#[test]
+fn repair_leaves_alone_what_is_fine() {
+    let broken = "license: broken: value\n";
+    for (fields, expected) in [
+        ("metadata:\n  my note: |\n    Steps: run: this\n", "Steps: run: this\n"),
+        ("metadata:\n  \"my note\": |\n    Steps: run: this\n", "Steps: run: this\n"),
+        ("metadata:\n  ? my note\n  : |\n    Steps: run: this\n", "Steps: run: this\n"),
+        (
+            "metadata:\n  my note:\n    \"Foo.\n    Usage: git: commit\n    end\"\n",
+            "Foo. Usage: git: commit end",
+        ),
+    ] {
+        for order in [format!("{broken}{fields}"), format!("{fields}{broken}")] {
+            let parsed = parse(&format!("---\nname: my-skill\ndescription: d\n{order}---\nx"));
+            assert_eq!(codes(&parsed), ["repaired-value"], "{order}");
+            let skill = parsed.skill.unwrap();
+            assert_eq!(skill.frontmatter.metadata_text("my note"), Some(expected), "{order}");
+            assert_eq!(skill.frontmatter.license(), Some("broken: value"), "{order}");
+        }
+    }
+}
+
+#[test]
+fn repairs_32_values_and_not_one_more() {
+    let text = |count: usize| {
+        let lines: String = (0..count).map(|at| format!("k{at}: a: b\n")).collect();
+        format!("---\nname: my-skill\ndescription: d\n{lines}---\nx")
+    };
+    assert!(parse(&text(32)).skill.is_some());
+    assert_eq!(codes(&parse(&text(33))), ["invalid-yaml"]);
 }
 
 #[test]
@@ -303,7 +366,7 @@ fn tags_anchors_and_merge_keys_are_read_or_reported() {
         "---\nname: &n my-skill\ndescription: !!str 12\nauthor: *n\nversion: !!float 1\n\
          metadata: {<<: {a: b}, t: !custom x}\n---\nx",
     );
-    assert_eq!(codes(&parsed), ["merge-key", "ignored-tag", "unquoted-number"]);
+    assert_eq!(codes(&parsed), ["yaml-anchor", "merge-key", "ignored-tag", "unquoted-number"]);
     let skill = parsed.skill.unwrap();
     assert_eq!(skill.description(), "12");
     assert_eq!(skill.frontmatter.author(), Some("my-skill"));
@@ -330,7 +393,8 @@ fn refuses_what_is_not_utf8() {
 #[test]
 fn empty_frontmatter_lacks_both_fields() {
     let parsed = Skill::parse("---\n---\nx", &Options::new().with_profile(Profile::Spec));
-    assert_eq!(codes(&parsed), ["missing-name", "missing-description"]);
+    assert_eq!(codes(&parsed), ["not-a-mapping"]);
+    assert_eq!(codes(&parse("---\n---\nx")), ["missing-name", "missing-description"]);
 }
 
 #[test]
@@ -345,4 +409,40 @@ fn yaml_that_is_no_mapping_is_refused() {
 fn nodes_say_what_they_are() {
     assert_eq!(Node::new("x").kind(), "text");
     assert_eq!(Node::new(true).kind(), "a boolean");
+}
+
+#[test]
+fn whole_numbers_that_no_machine_holds_keep_their_digits() {
+    let skill = skill("---\nname: my-skill\ndescription: d\nx: 12345678901234567890123\n---\nx");
+    let json = serde_json::to_string(skill.frontmatter.raw().get("x").unwrap()).unwrap();
+    assert_eq!(json, "\"12345678901234567890123\"");
+}
+
+#[test]
+fn a_syntax_error_comes_with_the_remedy_that_fits() {
+    for (fields, help) in [
+        ("metadata:\n\ta: b", "indent with spaces, not with tabs"),
+        ("license:MIT\nx: y", "put a space behind the colon"),
+        (
+            "license: \"open\nx: y",
+            "close the quote, or put the whole value in quotes of the other kind",
+        ),
+        ("license: [a\nx: y", "put a value with special characters in quotes"),
+    ] {
+        let parsed = parse(&format!("---\nname: my-skill\ndescription: d\n{fields}\n---\nx"));
+        assert_eq!(codes(&parsed), ["invalid-yaml"], "{fields}");
+        assert_eq!(parsed.diagnostics[0].help.as_deref(), Some(help), "{fields}");
+    }
+}
+
+/// What a linter must not do: look at the whole file for each finding.
+#[test]
+fn ten_thousand_findings_are_counted_and_fifty_are_shown() {
+    let body = "[a](b)\n".repeat(10_000);
+    let text = format!("---\nname: my-skill\ndescription: d\n---\n{body}");
+    let missing = |_: &str| false;
+    let parsed = Skill::parse(&text, &Options::new().checking_links(&missing));
+    let links = parsed.diagnostics.iter().filter(|found| found.code == Code::BrokenLink);
+    assert_eq!(links.count(), 51);
+    assert_eq!(parsed.diagnostics.last().unwrap().message, "9950 more links lead nowhere");
 }

@@ -194,3 +194,16 @@ fn the_fast_reader_accepts_what_skills_are_written_in() {
         assert!(read_plain(text, 0, &limits).is_none(), "{text}");
     }
 }
+
+/// Texts that need no escapes in the form that their author chose need none in ours.
+#[test]
+fn writing_does_not_outgrow_the_limits() {
+    for piece in ["\"", "'", "\\", "\"'", "# ", "a: "] {
+        let mut mapping = Mapping::new();
+        mapping.set("name", "a");
+        mapping.set("description", format!("x{}x", piece.repeat(40_000 / piece.len())));
+        let written = write(&mapping);
+        assert!(written.len() < 64 * 1024, "{piece}: {}", written.len());
+        assert_eq!(read(&written, 0, &Limits::default()).unwrap().mapping, mapping, "{piece}");
+    }
+}

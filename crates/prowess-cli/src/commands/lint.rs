@@ -13,10 +13,10 @@ pub(crate) fn run(arguments: &LintArgs) -> anyhow::Result<Outcome> {
     for located in search.located {
         let checked = locate::check(located, arguments.profile, Links::Check);
         let mut diagnostics = checked.diagnostics;
+        report.skills += usize::from(checked.file.is_some());
         diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.start, span.end)));
         report.sections.push(Section { source: checked.source, diagnostics });
     }
-    report.skills = report.sections.len();
     if !search.diagnostics.is_empty() {
         let section = Section { source: String::new(), diagnostics: search.diagnostics };
         report.sections.push(section);

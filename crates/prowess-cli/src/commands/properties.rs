@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use prowess_format::yaml::{self, Node};
 use prowess_format::{Code, Diagnostic, Profile, Skill};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +13,7 @@ pub(crate) struct Properties {
     pub(crate) skill: Skill,
     /// Its file.
     pub(crate) file: PathBuf,
+    source: String,
 }
 
 /// Why there are no properties, in the words of the reference library.
@@ -31,21 +33,19 @@ impl Properties {
             Code::MissingSkillFile => Refused(format!("SKILL.md not found in {folder}")),
             _ => Refused(diagnostic.message.clone()),
         };
-        let lacks = |diagnostic: &&Diagnostic| {
-            matches!(
-                diagnostic.code,
-                Code::MissingName
-                    | Code::EmptyName
-                    | Code::MissingDescription
-                    | Code::EmptyDescription
-            )
+        let skill = checked.skill.as_ref();
+        let has_id = skill.is_some_and(|skill| skill.frontmatter.id().is_some());
+        let lacks = |diagnostic: &&Diagnostic| match diagnostic.code {
+            Code::MissingName | Code::EmptyName => !has_id,
+            Code::MissingDescription | Code::EmptyDescription => true,
+            _ => false,
         };
         let diagnostics = &checked.diagnostics;
         if let Some(missing) = diagnostics.iter().find(lacks) {
             return Err(refused(missing));
         }
         match (checked.skill, file) {
-            (Some(skill), Ok(file)) => Ok(Self { skill, file }),
+            (Some(skill), Ok(file)) => Ok(Self { skill, file, source: checked.source }),
             _ => Err(diagnostics
                 .first()
                 .map_or_else(|| Refused(format!("Cannot read {folder}")), refused)),
@@ -57,31 +57,71 @@ impl Properties {
         self.skill.frontmatter.name().unwrap_or_else(|| self.skill.name())
     }
 
+    /// The name that identifies the skill: its `id`, else its name as it was written.
+    pub(crate) fn id(&self) -> &str {
+        self.skill.frontmatter.id().unwrap_or_else(|| self.name())
+    }
+
+    /// A value as the reference library has it: every scalar is the text that was written, and
+    /// what is nested is one text, as Python shows it.
+    fn reference_text(&self, node: &Node) -> String {
+        match &node.value {
+            yaml::Value::String(text) => text.clone(),
+            yaml::Value::Sequence(items) => {
+                let items: Vec<String> = items.iter().map(|item| self.python_text(item)).collect();
+                format!("[{}]", items.join(", "))
+            }
+            yaml::Value::Mapping(mapping) => {
+                let entries: Vec<String> = mapping
+                    .iter()
+                    .map(|entry| {
+                        format!("{}: {}", python_string(&entry.key), self.python_text(&entry.value))
+                    })
+                    .collect();
+                format!("{{{}}}", entries.join(", "))
+            }
+            _ => self.source.get(node.range.as_usize()).unwrap_or_default().to_owned(),
+        }
+    }
+
+    fn python_text(&self, node: &Node) -> String {
+        match &node.value {
+            yaml::Value::Sequence(_) | yaml::Value::Mapping(_) => self.reference_text(node),
+            _ => python_string(&self.reference_text(node)),
+        }
+    }
+
     /// The fields of the specification that are there, in its order.
     pub(crate) fn to_json(&self) -> Value {
         let frontmatter = &self.skill.frontmatter;
         let mut object = Map::new();
         object.insert("name".to_owned(), json!(self.name()));
         object.insert("description".to_owned(), json!(self.skill.description()));
-        if let Some(license) = frontmatter.license() {
-            object.insert("license".to_owned(), json!(license));
-        }
-        if let Some(compatibility) = frontmatter.compatibility() {
-            object.insert("compatibility".to_owned(), json!(compatibility));
-        }
-        if let Some(tools) = frontmatter.raw().get("allowed-tools") {
-            object.insert("allowed-tools".to_owned(), json!(tools));
+        for key in ["license", "compatibility", "allowed-tools"] {
+            if let Some(node) = frontmatter.raw().get(key) {
+                let value = match node.as_sequence() {
+                    Some(items) => json!(items),
+                    None => json!(self.reference_text(node)),
+                };
+                object.insert(key.to_owned(), value);
+            }
         }
         if let Some(metadata) = frontmatter.metadata().filter(|metadata| !metadata.is_empty()) {
             let texts: Map<String, Value> = metadata
                 .iter()
-                .map(|entry| {
-                    let text = entry.value.as_text().map(|text| json!(text));
-                    (entry.key.clone(), text.unwrap_or_else(|| json!(entry.value)))
-                })
+                .map(|entry| (entry.key.clone(), json!(self.reference_text(&entry.value))))
                 .collect();
             object.insert("metadata".to_owned(), Value::Object(texts));
         }
         Value::Object(object)
+    }
+}
+
+/// A string as Python shows it inside a list or a dictionary.
+fn python_string(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t");
+    match text.contains('\'') && !text.contains('"') {
+        true => format!("\"{escaped}\""),
+        false => format!("'{}'", escaped.replace('\'', "\\'")),
     }
 }

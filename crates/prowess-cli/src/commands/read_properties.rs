@@ -6,7 +6,7 @@ use super::properties::{Properties, Refused};
 use crate::Outcome;
 use crate::cli::ReadPropertiesArgs;
 use crate::report;
-use crate::terminal::safe;
+use crate::terminal::safe_line;
 
 pub(crate) fn run(arguments: &ReadPropertiesArgs) -> anyhow::Result<Outcome> {
     match Properties::read(&arguments.path) {
@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &ReadPropertiesArgs) -> anyhow::Result<Outcome> {
             Ok(Outcome::Ok)
         }
         Err(Refused(message)) => {
-            anstream::eprintln!("Error: {}", safe(&message));
+            anstream::eprintln!("Error: {}", safe_line(&message));
             Ok(Outcome::Findings)
         }
     }

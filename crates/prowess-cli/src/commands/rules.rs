@@ -29,21 +29,36 @@ pub(crate) fn run(arguments: &RulesArgs) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Ok);
     }
     let mut out = stdout().lock();
+    if arguments.code.is_some() {
+        for code in codes {
+            writeln!(out, "{code}: {}", code.about())?;
+            for profile in Profile::ALL {
+                let level = code.level(profile).map_or("not checked", Level::as_str);
+                writeln!(out, "  under {profile}: {level}")?;
+            }
+        }
+        return Ok(Outcome::Ok);
+    }
     let width = codes.iter().map(|code| code.as_str().len()).max().unwrap_or(0);
     write!(out, "{:width$}", "")?;
     for profile in Profile::ALL {
-        write!(out, "  {profile}")?;
+        write!(out, "  {:column$}", profile.as_str(), column = column(profile))?;
     }
     writeln!(out)?;
     for code in codes {
         write!(out, "{:width$}", code.as_str())?;
         for profile in Profile::ALL {
             let level = code.level(profile).map_or("-", Level::as_str);
-            write!(out, "  {level:column$}", column = profile.as_str().len())?;
+            write!(out, "  {level:column$}", column = column(profile))?;
         }
         writeln!(out, "  {}", code.about())?;
     }
     Ok(Outcome::Ok)
+}
+
+/// As wide as its name and its widest level.
+fn column(profile: Profile) -> usize {
+    profile.as_str().len().max("warning".len())
 }
 
 fn rule_json(code: Code) -> Value {

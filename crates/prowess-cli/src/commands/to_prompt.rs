@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 
 use anyhow::Context;
-use prowess_format::Profile;
+use prowess_format::{Level, Profile};
 use serde_json::json;
 
 use super::properties::{Properties, Refused};
@@ -12,19 +12,26 @@ use crate::Outcome;
 use crate::cli::ToPromptArgs;
 use crate::locate;
 use crate::report;
-use crate::terminal::safe;
+use crate::terminal::{safe, safe_line};
 
 pub(crate) fn run(arguments: &ToPromptArgs) -> anyhow::Result<Outcome> {
     let search = locate::search(&arguments.paths, Profile::Spec);
     for diagnostic in &search.diagnostics {
-        anstream::eprintln!("warning: {}", safe(&diagnostic.message));
+        anstream::eprintln!("{}: {}", diagnostic.level, safe_line(&diagnostic.message));
+    }
+    if search.diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error) {
+        return Ok(Outcome::Findings);
+    }
+    if arguments.paths.iter().any(|path| path.as_os_str() == "-") {
+        anstream::eprintln!("Error: standard input has no location to tell the model");
+        return Ok(Outcome::Usage);
     }
     let mut entries = Vec::new();
     for located in search.located {
         let properties = match Properties::from_located(located) {
             Ok(properties) => properties,
             Err(Refused(message)) => {
-                anstream::eprintln!("Error: {}", safe(&message));
+                anstream::eprintln!("Error: {}", safe_line(&message));
                 return Ok(Outcome::Findings);
             }
         };
@@ -40,7 +47,7 @@ pub(crate) fn run(arguments: &ToPromptArgs) -> anyhow::Result<Outcome> {
             .iter()
             .map(|(properties, location)| {
                 let description = properties.skill.description();
-                json!({"name": properties.name(), "description": description, "location": location})
+                json!({"name": properties.id(), "description": description, "location": location})
             })
             .collect();
         report::print_json(&json!({"skills": skills}))?;
@@ -49,7 +56,7 @@ pub(crate) fn run(arguments: &ToPromptArgs) -> anyhow::Result<Outcome> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "<available_skills>")?;
     for (properties, location) in &entries {
-        let name = escape(properties.name());
+        let name = escape(properties.id());
         let description = escape(properties.skill.description());
         // The reference library leaves the location as it is; a path must not end its block.
         let location = escape(location);

@@ -10,7 +10,7 @@ use crate::Outcome;
 use crate::cli::ValidateArgs;
 use crate::locate::{self, Links};
 use crate::report;
-use crate::terminal::{safe, safe_line};
+use crate::terminal::safe_line;
 
 pub(crate) fn run(arguments: &ValidateArgs) -> anyhow::Result<Outcome> {
     let search = locate::search(&arguments.paths, arguments.profile);
@@ -34,7 +34,10 @@ pub(crate) fn run(arguments: &ValidateArgs) -> anyhow::Result<Outcome> {
         }
     }
     for diagnostic in &search.diagnostics {
-        eprintln!("warning: {}", safe(&diagnostic.message));
+        eprintln!("{}: {}", diagnostic.level, safe_line(&diagnostic.message));
+        if diagnostic.level == Level::Error {
+            outcome = Outcome::Findings;
+        }
     }
     if arguments.json {
         report::print_json(&json!({"skills": results, "diagnostics": search.diagnostics}))?;
@@ -54,7 +57,7 @@ fn print_result(path: &str, errors: &[Diagnostic], others: usize) -> anyhow::Res
     }
     eprintln!("Validation failed for {path}:");
     for error in errors {
-        eprintln!("  - {}", safe(&error.message));
+        eprintln!("  - {}", safe_line(&error.message));
     }
     Ok(())
 }

@@ -51,6 +51,7 @@ codes! {
     UnreadableFile      "unreadable-file"        [E E E E] "The file cannot be read.";
     FileTooLarge        "file-too-large"         [E E E E] "The file is larger than the limit.";
     ScanLimit           "scan-limit"             [W W W W] "A folder was not searched to its end.";
+    ScanDepth           "scan-depth"             [I I I I] "Folders are too deep to be searched.";
     NotUtf8             "not-utf8"               [E E E E] "The file is not UTF-8 text.";
     FileNameCase        "file-name-case"         [W I W E] "The file is named skill.md instead of SKILL.md.";
 
@@ -72,6 +73,8 @@ codes! {
     YamlTooComplex      "yaml-too-complex"       [E E E E] "The frontmatter exceeds a limit on depth, values or aliases.";
     RepairedValue       "repaired-value"         [W E W E] "A value is not YAML and was read as plain text.";
     IgnoredTag          "ignored-tag"            [W E W W] "A YAML tag has no meaning here and was passed over.";
+    Anchor              "yaml-anchor"            [I E I I] "A YAML anchor or alias stands in the frontmatter.";
+    StrictYaml          "strict-yaml"            [O E O O] "The reference library refuses this form of YAML.";
     MergeKey            "merge-key"              [W W W I] "A merge key is kept as an ordinary key, not merged.";
     CommentInValue      "comment-in-value"       [W W W W] "Text behind ` #` is a YAML comment, not part of the value.";
     AmbiguousScalar     "ambiguous-scalar"       [W W W W] "A value is text to us and something else to YAML 1.1 readers.";
@@ -102,8 +105,10 @@ codes! {
     MalformedTool       "malformed-tool"         [W W W W] "An entry of a tool list has unbalanced parentheses.";
     ToolListForm        "tool-list-form"         [O W O O] "The specification wants allowed-tools as a string.";
     ToolPatternSplit    "tool-pattern-split"     [O O O W] "DeepAgents splits this tool pattern at its spaces.";
+    IncludeToolsForm    "include-tools-form"     [O O O W] "DeepAgents wants metadata.include_tools as names separated by spaces.";
     InvalidToolConfig   "invalid-tool-config"    [E O O O] "An entry of tool_configs cannot be used as it is.";
     InvalidResourceConfig "invalid-resource-config" [E O O O] "An entry of resource_configs or mcp_tool_configs cannot be used.";
+    NotPortable         "not-portable"           [I O I O] "Fields of other runtimes are refused by claude.ai on upload.";
     UnknownHookEvent    "unknown-hook-event"     [W O W O] "A hook is bound to an event that does not exist.";
 
     // The body.

@@ -46,6 +46,12 @@ impl<'a> Document<'a> {
             report_note(note, checker);
         }
         let mapping = reading.mapping;
+        if mapping.is_empty() && options.profile == Profile::Spec {
+            // The reference library's words: it knows no empty mapping.
+            let fence = ByteRange::new(split.frontmatter.start, split.frontmatter.end);
+            report_yaml_error(source, 0, &YamlError::NotAMapping("null"), fence, checker);
+            return None;
+        }
         let Options { folder, file_exists, .. } = *options;
         Some(Self { source, split, mapping, folder, file_exists })
     }
@@ -148,11 +154,10 @@ fn report_yaml_error(
     checker: &mut Checker<'_>,
 ) {
     let lines_before = source[..base].matches('\n').count();
+    let hint = syntax_hint(source, range.start as usize);
     let invalid = || format!("Invalid YAML in frontmatter: {error}");
     let (code, message, help) = match error {
-        YamlError::Syntax(_) => {
-            (Code::InvalidYaml, invalid(), "put a value with special characters in quotes")
-        }
+        YamlError::Syntax(_) => (Code::InvalidYaml, invalid(), hint),
         YamlError::ComplexKey | YamlError::RecursiveAlias => {
             (Code::InvalidYaml, invalid(), "write plain `key: value` lines")
         }
@@ -175,6 +180,31 @@ fn report_yaml_error(
     checker.report_with_help(code, range, message, help);
 }
 
+/// What to do about a syntax error, from the line that it is on.
+fn syntax_hint(source: &str, at: usize) -> &'static str {
+    let start = source[..at.min(source.len())].rfind('\n').map_or(0, |at| at + 1);
+    let line = source[start..].lines().next().unwrap_or_default();
+    let before = source[..start].lines().next_back().unwrap_or_default();
+    let indent = |line: &str| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t');
+    let glued = |line: &str| {
+        let key = line.trim_start().trim_start_matches(|c: char| c.is_alphanumeric() || c == '-');
+        key.len() < line.len() && key.starts_with(':') && !key.starts_with(": ") && key.len() > 1
+    };
+    let opens = |line: &str| {
+        let value = line.split_once(": ").map_or("", |(_, value)| value.trim());
+        ['"', '\''].iter().any(|q| value.starts_with(*q) && value.matches(*q).count() % 2 == 1)
+    };
+    if [line, before].into_iter().any(indent) {
+        "indent with spaces, not with tabs"
+    } else if [line, before].into_iter().any(glued) {
+        "put a space behind the colon"
+    } else if source[..start + line.len()].lines().any(opens) {
+        "close the quote, or put the whole value in quotes of the other kind"
+    } else {
+        "put a value with special characters in quotes"
+    }
+}
+
 fn report_note(note: Note, checker: &mut Checker<'_>) {
     match note.kind {
         NoteKind::ReadAsText { key, error } => checker.report_with_help(
@@ -187,6 +217,18 @@ fn report_note(note: Note, checker: &mut Checker<'_>) {
             Code::IgnoredTag,
             note.range,
             format!("The YAML tag {tag} has no meaning in frontmatter and was passed over"),
+            "remove the tag",
+        ),
+        NoteKind::AnchorUsed => checker.report_with_help(
+            Code::Anchor,
+            note.range,
+            "The word behind & is the name of an anchor, not part of the value",
+            "write the value out, or put it in quotes",
+        ),
+        NoteKind::TagUsed(tag) => checker.report_with_help(
+            Code::StrictYaml,
+            note.range,
+            format!("Invalid YAML in frontmatter: the reference library refuses the tag {tag}"),
             "remove the tag",
         ),
         NoteKind::MergeKeyKept => checker.report_with_help(

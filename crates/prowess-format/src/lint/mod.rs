@@ -14,8 +14,10 @@ pub use profile::{Profile, UnknownProfile};
 
 pub(crate) use document::{Document, not_utf8};
 
+use std::cell::OnceCell;
+
 use crate::diagnostic::Diagnostic;
-use crate::span::{ByteRange, Span};
+use crate::span::{ByteRange, LineStarts};
 
 /// Runs all rules over a document.
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
@@ -27,13 +29,14 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
 /// Collects what the rules find, at the level that the profile gives it.
 pub(crate) struct Checker<'a> {
     source: &'a str,
+    lines: OnceCell<LineStarts>,
     pub(crate) profile: Profile,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl<'a> Checker<'a> {
     pub(crate) fn new(source: &'a str, profile: Profile) -> Self {
-        Self { source, profile, diagnostics: Vec::new() }
+        Self { source, lines: OnceCell::new(), profile, diagnostics: Vec::new() }
     }
 
     /// Reports a finding, unless the profile does not care.
@@ -54,8 +57,9 @@ impl<'a> Checker<'a> {
 
     fn push(&mut self, code: Code, range: ByteRange, message: String, help: Option<String>) {
         if let Some(level) = code.level(self.profile) {
-            let mut diagnostic =
-                Diagnostic::new(code, level, message).with_span(Span::locate(self.source, range));
+            let lines = self.lines.get_or_init(|| LineStarts::of(self.source));
+            let span = lines.locate(self.source, range);
+            let mut diagnostic = Diagnostic::new(code, level, message).with_span(span);
             diagnostic.help = help;
             self.diagnostics.push(diagnostic);
         }

@@ -206,6 +206,7 @@ impl<'a> Composer<'a> {
         text_bytes: usize,
     ) -> Result<(), Failure> {
         self.charge_copy(nodes, text_bytes, node.range)?;
+        self.notes.push(Note { range: node.range, kind: NoteKind::AnchorUsed });
         self.anchors.insert(id, Anchor { node: node.clone(), nodes, text_bytes });
         Ok(())
     }
@@ -251,16 +252,25 @@ impl<'a> Composer<'a> {
             return if plain { resolve(text) } else { Value::String(text.to_owned()) };
         };
         let resolved = resolve(text);
+        let used = Note { range, kind: NoteKind::TagUsed(tag.original()) };
         match (tag.core_suffix(), &resolved) {
-            (Some("str"), _) => return Value::String(text.to_owned()),
+            (Some("str"), _) => {
+                self.notes.push(used);
+                return Value::String(text.to_owned());
+            }
             (Some("null"), Value::Null)
             | (Some("bool"), Value::Bool(_))
-            | (Some("int" | "float"), Value::Number(_)) => return resolved,
-            _ if tag.original() == "!" => return Value::String(text.to_owned()),
+            | (Some("int" | "float"), Value::Number(_)) => {
+                self.notes.push(used);
+                return resolved;
+            }
             _ => {}
         }
         self.notes.push(Note { range, kind: NoteKind::TagIgnored(tag.original()) });
-        if plain { resolved } else { Value::String(text.to_owned()) }
+        match plain && tag.original() != "!" {
+            true => resolved,
+            false => Value::String(text.to_owned()),
+        }
     }
 
     fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, range: ByteRange) {

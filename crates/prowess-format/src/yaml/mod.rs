@@ -125,6 +125,10 @@ pub enum NoteKind {
     },
     /// A tag has no meaning here and was passed over.
     TagIgnored(String),
+    /// An anchor or an alias was followed.
+    AnchorUsed,
+    /// A tag decided on a type.
+    TagUsed(String),
     /// A merge key `<<` was kept as an ordinary key.
     MergeKeyKept,
 }

@@ -1,109 +1,144 @@
 //! The second chance: values that their authors meant as text, but that YAML refuses.
 //!
-//! `description: Use when: asked` is the most common mistake in skills. A value that is no YAML
-//! on its own is put in quotes and the text is read again; every such value is noted. Block
-//! scalars, values that are fine, and values that merely go on over several lines are left alone.
+//! `description: Use when: asked` is the most common mistake in skills. Where the YAML parser
+//! stops, the value that it stops in is put in quotes, and the text is read again; every such
+//! value is noted. What the parser takes is left alone, and so are values that are merely
+//! unfinished, such as an open quote or bracket.
 
 use super::full::read_full;
 use super::value::{Mapping, Node, Value};
 use super::{Limits, Note, NoteKind, Reading, YamlError};
 use crate::span::ByteRange;
 
-/// Reads `text` with its broken values in quotes. Fails with what is left to mend: the error of
-/// the first reading, or that of the second if it is further down.
+/// More broken values than this are not worth a guess.
+const MOST_REPAIRS: usize = 32;
+
+/// Reads `text` with its broken values in quotes, or says what cannot be mended.
 pub(super) fn read_repaired(
     text: &str,
     base: usize,
     limits: &Limits,
     first: (YamlError, ByteRange),
 ) -> Result<Reading, (YamlError, ByteRange)> {
-    if !matches!(first.0, YamlError::Syntax(_)) {
-        return Err(first);
-    }
-    let broken = broken_values(text, limits);
-    if broken.is_empty() {
-        return Err(first);
-    }
-    let quoted = Quoted::new(text, &broken);
-    let mut reading = match read_full(&quoted.text, 0, limits) {
-        Ok(reading) => reading,
-        Err((error, range)) => {
-            let second = (error, quoted.restore(range, base));
-            return Err(if second.1.start > first.1.start { second } else { first });
+    let mut broken: Vec<Broken<'_>> = Vec::new();
+    let (mut error, mut range) = first;
+    loop {
+        let YamlError::Syntax(message) = &error else { return Err((error, range)) };
+        let at = (range.start as usize).saturating_sub(base);
+        let found = broken_value(text, at, message).filter(|found| {
+            let apart = |known: &Broken<'_>| found.end <= known.start || known.end <= found.start;
+            broken.len() < MOST_REPAIRS && broken.iter().all(apart)
+        });
+        let Some(found) = found else { return Err((error, range)) };
+        broken.push(found);
+        broken.sort_unstable_by_key(|value| value.start);
+        let quoted = Quoted::new(text, &broken);
+        match read_full(&quoted.text, 0, limits) {
+            Ok(reading) => return Ok(quoted.restore_reading(reading, broken, base)),
+            Err((next, place)) => (error, range) = (next, quoted.restore(place, base)),
         }
-    };
-    quoted.restore_mapping(&mut reading.mapping, base);
-    for note in &mut reading.notes {
-        note.range = quoted.restore(note.range, base);
     }
-    reading.notes.extend(broken.into_iter().map(|value| Note {
-        range: ByteRange::new(base + value.start, base + value.end),
-        kind: NoteKind::ReadAsText { key: value.key.to_owned(), error: value.error },
-    }));
-    Ok(reading)
 }
 
+/// A value to be put in quotes.
 struct Broken<'a> {
     key: &'a str,
     start: usize,
     end: usize,
+    /// Whether it begins and ends with a quote of its own.
+    has_quotes: bool,
     error: String,
 }
 
-/// The single lines or folded paragraphs that are no YAML on their own.
-fn broken_values<'a>(text: &'a str, limits: &Limits) -> Vec<Broken<'a>> {
-    let mut broken = Vec::new();
-    let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
-        let start = *at;
-        *at += line.len();
-        Some((start, line.trim_end_matches(['\n', '\r'])))
-    });
-    let mut pending = lines.next();
-    while let Some((at, line)) = pending {
-        pending = lines.next();
-        let Some(value) = Line::parse(line) else {
-            continue;
-        };
-        let is_block_scalar = is_block_header(value.text);
-        let mut end = at + value.start + value.text.len();
-        // What is indented deeper belongs to this value.
-        let mut below = false;
-        while let Some((next_at, next)) = pending {
-            let indent = next.len() - next.trim_start_matches(' ').len();
-            let blank = next.trim().is_empty();
-            if !blank && indent <= value.key_column {
-                break;
-            }
-            if !is_block_scalar && value.text.is_empty() {
-                break;
-            }
-            if !blank {
-                below = true;
-                end = next_at + next.trim_end().len();
-            }
-            pending = lines.next();
+/// The value that the parser stopped in, if it looks like text.
+fn broken_value<'a>(text: &'a str, at: usize, error: &str) -> Option<Broken<'a>> {
+    let (line_start, line) = line_around(text, at)?;
+    let own = Line::parse(line);
+    // The colon of the line itself is the trouble: the line goes on with a value from above.
+    let continues = own.as_ref().is_none_or(|own| line_start + own.start > at);
+    let (line_start, line) = match continues {
+        false => (line_start, own?),
+        true => {
+            let indent = indent_of(line);
+            let (start, above) = lines_before(text, line_start)
+                .find(|(_, above)| !above.trim().is_empty() && indent_of(above) < indent)?;
+            (start, Line::parse(above)?)
         }
-        if is_block_scalar || value.text.is_empty() {
-            continue;
-        }
-        let start = at + value.start;
-        let Some(error) = value.error(limits) else {
-            continue;
-        };
-        if let Some(items) = value.broken_items() {
-            if !below {
-                broken.extend(items.into_iter().map(|(from, to)| Broken {
-                    key: value.key,
-                    start: start + from,
-                    end: start + to,
-                    error: error.clone(),
-                }));
-            }
-            continue;
-        }
-        broken.push(Broken { key: value.key, start, end, error });
+    };
+    if line.text.is_empty() || is_block_header(line.text) {
+        return None;
     }
-    broken
+    let start = line_start + line.start;
+    if let Some((from, to)) = line.broken_item(at.saturating_sub(start)) {
+        let (start, end) = (start + from, start + to);
+        return Some(Broken {
+            key: line.key,
+            start,
+            end,
+            has_quotes: false,
+            error: error.to_owned(),
+        });
+    }
+    let end = value_end(text, start, &line);
+    let value = &text[start..end];
+    let first = value.chars().next()?;
+    let is_list = value.contains(&format!("{first},")) || value.contains(&format!("{first} ,"));
+    let has_quotes =
+        matches!(first, '"' | '\'') && value.len() > 1 && value.ends_with(first) && !is_list;
+    if !has_quotes && goes_on(value) {
+        return None;
+    }
+    Some(Broken { key: line.key, start, end, has_quotes, error: error.to_owned() })
+}
+
+/// Where a value ends: with the last line below that is indented deeper than its key, or before
+/// a comment on its only line.
+fn value_end(text: &str, start: usize, line: &Line<'_>) -> usize {
+    let mut end = start + line.text.len();
+    let first_end = end;
+    let rest_at = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
+    let mut at = rest_at;
+    for below in text[rest_at..].split_inclusive('\n') {
+        let content = below.trim_end();
+        if !content.trim().is_empty() {
+            if indent_of(below) <= line.key_column {
+                break;
+            }
+            end = at + content.len();
+        }
+        at += below.len();
+    }
+    if end == first_end
+        && let Some(comment) = line.text.find(" #")
+    {
+        return start + line.text[..comment].trim_end().len();
+    }
+    end
+}
+
+/// The line that holds a byte, or the last one before it that is not blank.
+fn line_around(text: &str, at: usize) -> Option<(usize, &str)> {
+    let at = at.min(text.len());
+    let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
+    let line = text[start..].split('\n').next()?.trim_end();
+    match line.trim().is_empty() {
+        false => Some((start, line)),
+        true => lines_before(text, start).find(|(_, line)| !line.trim().is_empty()),
+    }
+}
+
+/// The lines that end before `at`, the nearest first.
+fn lines_before(text: &str, at: usize) -> impl Iterator<Item = (usize, &str)> {
+    let mut end = at;
+    std::iter::from_fn(move || {
+        let before = text[..end].strip_suffix('\n')?;
+        end = before.rfind('\n').map_or(0, |at| at + 1);
+        Some((end, before[end..].trim_end()))
+    })
+}
+
+fn indent_of(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
 }
 
 /// A line `key: value`, `- key: value` or `- value`.
@@ -118,93 +153,83 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn parse(line: &'a str) -> Option<Self> {
-        let mut at = line.len() - line.trim_start_matches(' ').len();
+        let mut at = indent_of(line);
         let mut dash = None;
         while line[at..].starts_with("- ") {
             dash = Some(at);
-            let rest = &line[at + 1..];
-            at += 1 + (rest.len() - rest.trim_start_matches(' ').len());
+            at += 1 + indent_of(&line[at + 1..]);
         }
         let rest = &line[at..];
-        let length = rest
-            .bytes()
-            .take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte))
-            .count();
-        let after = &rest[length..];
-        let has_key = length > 0
-            && !rest.starts_with('-')
-            && (after == ":" || after.starts_with(": ") || after.starts_with(":\t"));
-        let (key, key_column, value) =
-            if has_key { (&rest[..length], at, &after[1..]) } else { ("-", dash?, rest) };
+        let (key, key_column, value) = match key_length(rest) {
+            Some(length) => (&rest[..length], at, &rest[length + 1..]),
+            None => ("-", dash?, rest),
+        };
         let start = line.len() - value.trim_start().len();
-        Some(Self { key, key_column, start, text: value.trim() })
+        Some(Self { key: key.trim_matches(['"', '\'']), key_column, start, text: value.trim() })
     }
 
-    /// What YAML says against this value alone; nothing if it is fine or may go on below.
-    fn error(&self, limits: &Limits) -> Option<String> {
-        if self.goes_on() || self.is_alias() {
-            return None;
-        }
-        let alone = format!("k: {}", self.text);
-        match read_full(&alone, 0, limits) {
-            Err((YamlError::Syntax(error), _)) => Some(error),
-            _ => None,
-        }
-    }
-
-    /// A quote or bracket that is opened here and closed further down, or never.
-    fn goes_on(&self) -> bool {
-        let count = |wanted: char| self.text.matches(wanted).count();
-        match self.text.as_bytes().first() {
-            Some(b'"') => !closes(&self.text[1..], '"'),
-            Some(b'\'') => !closes(&self.text[1..], '\''),
-            Some(b'[') => count('[') > count(']'),
-            Some(b'{') => count('{') > count('}'),
-            _ => false,
-        }
-    }
-
-    fn is_alias(&self) -> bool {
-        self.text.strip_prefix('*').is_some_and(|name| {
-            !name.is_empty()
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-        })
-    }
-
-    /// For `[a,@b]`: the items that begin with a character that YAML reserves.
-    fn broken_items(&self) -> Option<Vec<(usize, usize)>> {
+    /// For `[a,@b]`: the item that the parser stopped in, if it begins with a character that YAML
+    /// reserves.
+    fn broken_item(&self, at: usize) -> Option<(usize, usize)> {
         let inside = self.text.strip_prefix('[')?.strip_suffix(']')?;
         if inside.contains(['[', ']', '{', '}', '"', '\'']) {
             return None;
         }
-        let mut at = 1;
-        let mut items = Vec::new();
+        let mut start = 1;
         for item in inside.split(',') {
-            let start = at + (item.len() - item.trim_start().len());
-            let text = item.trim();
-            if text.starts_with(['@', '`', '%', '*', '&', '!']) || text.contains(": ") {
-                items.push((start, start + text.len()));
+            let next = start + item.len() + 1;
+            if at < next {
+                let from = start + (item.len() - item.trim_start().len());
+                let text = item.trim();
+                return (!text.is_empty()).then_some((from, from + text.len()));
             }
-            at += item.len() + 1;
+            start = next;
         }
-        (!items.is_empty()).then_some(items)
+        None
     }
 }
 
-fn closes(rest: &str, quote: char) -> bool {
-    let mut escaped = false;
-    rest.chars().any(|character| {
-        let closing = character == quote && !escaped;
-        escaped = quote == '"' && character == '\\' && !escaped;
-        closing
+/// The length of a key at the start of a text that goes on with `: ` or ends with `:`.
+fn key_length(text: &str) -> Option<usize> {
+    let quoted = match text.chars().next()? {
+        quote @ ('"' | '\'') => 2 + closing_quote(&text[1..], quote)?,
+        _ => 0,
+    };
+    text.match_indices(':').map(|(at, _)| at).find(|at| {
+        let after = &text[at + 1..];
+        *at >= quoted && *at > 0 && (after.is_empty() || after.starts_with([' ', '\t']))
     })
+}
+
+/// Whether a quote or bracket is opened and never closed.
+fn goes_on(value: &str) -> bool {
+    let count = |wanted: char| value.matches(wanted).count();
+    match value.as_bytes().first() {
+        Some(b'"') => closing_quote(&value[1..], '"').is_none(),
+        Some(b'\'') => closing_quote(&value[1..], '\'').is_none(),
+        Some(b'[') => count('[') > count(']'),
+        Some(b'{') => count('{') > count('}'),
+        // An alias that leads nowhere is a mistake of another kind.
+        Some(b'*') => value[1..].bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)),
+        _ => false,
+    }
+}
+
+/// Where a quoted text ends, if it does.
+fn closing_quote(rest: &str, quote: char) -> Option<usize> {
+    let mut escaped = false;
+    rest.char_indices()
+        .find(|(_, character)| {
+            let closing = *character == quote && !escaped;
+            escaped = quote == '"' && *character == '\\' && !escaped;
+            closing
+        })
+        .map(|(at, _)| at)
 }
 
 fn is_block_header(value: &str) -> bool {
     let header = value.split_once(" #").map_or(value, |(header, _)| header).trim_end();
-    let Some(modifiers) = header.strip_prefix(['|', '>']) else {
-        return false;
-    };
+    let Some(modifiers) = header.strip_prefix(['|', '>']) else { return false };
     modifiers.len() <= 2 && modifiers.bytes().all(|byte| b"+-123456789".contains(&byte))
 }
 
@@ -218,18 +243,29 @@ struct Quoted {
 impl Quoted {
     fn new(original: &str, parts: &[Broken<'_>]) -> Self {
         let mut quoted =
-            Self { text: String::with_capacity(original.len() + 64), inserted: vec![] };
+            Self { text: String::with_capacity(original.len() + 64), inserted: Vec::new() };
         let mut at = 0;
         for part in parts {
             quoted.text.push_str(&original[at..part.start]);
-            quoted.insert_quote();
-            for character in original[part.start..part.end].chars() {
+            let mut inside = &original[part.start..part.end];
+            match part.has_quotes {
+                // Its own quotes become ours.
+                true => {
+                    inside = &inside[1..inside.len() - 1];
+                    quoted.text.push('\'');
+                }
+                false => quoted.insert_quote(),
+            }
+            for character in inside.chars() {
                 if character == '\'' {
                     quoted.insert_quote();
                 }
                 quoted.text.push(character);
             }
-            quoted.insert_quote();
+            match part.has_quotes {
+                true => quoted.text.push('\''),
+                false => quoted.insert_quote(),
+            }
             at = part.end;
         }
         quoted.text.push_str(&original[at..]);
@@ -247,6 +283,23 @@ impl Quoted {
             base + offset - self.inserted.partition_point(|at| *at < offset)
         };
         ByteRange::new(original(range.start), original(range.end))
+    }
+
+    fn restore_reading(
+        &self,
+        mut reading: Reading,
+        broken: Vec<Broken<'_>>,
+        base: usize,
+    ) -> Reading {
+        self.restore_mapping(&mut reading.mapping, base);
+        for note in &mut reading.notes {
+            note.range = self.restore(note.range, base);
+        }
+        reading.notes.extend(broken.into_iter().map(|value| Note {
+            range: ByteRange::new(base + value.start, base + value.end),
+            kind: NoteKind::ReadAsText { key: value.key.to_owned(), error: value.error },
+        }));
+        reading
     }
 
     fn restore_mapping(&self, mapping: &mut Mapping, base: usize) {

@@ -15,9 +15,10 @@ pub enum NumberKind {
     Signed(i64),
     /// A whole number that fits `u64` only.
     Unsigned(u64),
-    /// A finite number with a fraction, an exponent, or too large for 64 bits.
+    /// A finite number with a fraction or an exponent.
     Float(f64),
-    /// An infinity or not-a-number: JSON has no such number, the spelling stands in.
+    /// An infinity, not-a-number, or a whole number that 64 bits do not hold: JSON readers have no
+    /// such number, the spelling stands in.
     Unrepresentable,
 }
 
@@ -48,8 +49,9 @@ impl Number {
         if let Some(value) = whole {
             return i64::try_from(value).map_or(NumberKind::Unsigned(value), NumberKind::Signed);
         }
+        let is_whole = !text.contains(['.', 'e', 'E']) || text.starts_with("0x");
         match text.parse::<f64>() {
-            Ok(value) if value.is_finite() => NumberKind::Float(value),
+            Ok(value) if value.is_finite() && !is_whole => NumberKind::Float(value),
             _ => NumberKind::Unrepresentable,
         }
     }

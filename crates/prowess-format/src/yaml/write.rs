@@ -3,11 +3,15 @@
 use super::scalar::{resolve, yaml11_reading};
 use super::value::{Entry, Mapping, Node, Value};
 
+/// A text with more quotes and backslashes than this is written as a block.
+const MOST_ESCAPES: usize = 16;
+
 /// Keys whose text is longer than this are written in the explicit form `? key`.
 const LONGEST_SIMPLE_KEY: usize = 128;
 
 /// Writes a mapping in block style, one entry a line. Text is left bare where every YAML reader
-/// takes it for text, and quoted elsewhere.
+/// takes it for text, and quoted elsewhere. What fits [`crate::yaml::Limits`] may be a little
+/// longer when written, where its author found a shorter form.
 pub fn write(mapping: &Mapping) -> String {
     let mut out = String::new();
     for entry in mapping {
@@ -52,6 +56,7 @@ fn write_below(out: &mut String, node: &Node, indent: usize) {
             }
         }
         Value::String(text) if is_literal(text) => write_literal(out, text, indent + 2),
+        Value::String(text) if needs_block(text) => write_literal(out, text, indent + 2),
         _ => {
             out.push(' ');
             write_scalar(out, node);
@@ -83,6 +88,7 @@ fn write_scalar(out: &mut String, node: &Node) {
         Value::Bool(false) => out.push_str("false"),
         Value::Number(number) => out.push_str(number.spelling()),
         Value::String(text) if is_bare(text) => out.push_str(text),
+        Value::String(text) if is_single_quotable(text) => out.push_str(&format!("'{text}'")),
         Value::String(text) => write_quoted(out, text),
         Value::Sequence(_) => out.push_str("[]"),
         Value::Mapping(_) => out.push_str("{}"),
@@ -124,6 +130,21 @@ fn is_literal(text: &str) -> bool {
         })
 }
 
+/// Whether a text of one line can stand between single quotes as it is.
+fn is_single_quotable(text: &str) -> bool {
+    text.contains(['"', '\\']) && !text.contains('\'') && text.chars().all(is_printable)
+}
+
+/// Whether a text of one line holds so many characters that quotes would escape that a block is
+/// shorter. A block needs no escapes at all.
+fn needs_block(text: &str) -> bool {
+    let escaped = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
+    escaped > MOST_ESCAPES
+        && !text.starts_with([' ', '\t'])
+        && !text.ends_with([' ', '\t'])
+        && text.chars().all(is_printable)
+}
+
 fn write_literal(out: &mut String, text: &str, indent: usize) {
     let (lines, header) = match text.strip_suffix('\n') {
         Some(lines) => (lines, " |\n"),
@@ -154,6 +175,15 @@ fn write_quoted(out: &mut String, text: &str) {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
+            '\0' => out.push_str("\\0"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            '\u{1b}' => out.push_str("\\e"),
+            '\u{85}' => out.push_str("\\N"),
+            '\u{2028}' => out.push_str("\\L"),
+            '\u{2029}' => out.push_str("\\P"),
             c if is_printable(c) => out.push(c),
             c if u32::from(c) <= 0xff => out.push_str(&format!("\\x{:02x}", u32::from(c))),
             c if u32::from(c) <= 0xffff => out.push_str(&format!("\\u{:04x}", u32::from(c))),

@@ -5,6 +5,9 @@ use pulldown_cmark::{Event, Parser, Tag};
 use crate::lint::{Checker, Code, Document};
 use crate::span::ByteRange;
 
+/// Broken links beyond these are counted, not shown.
+const MOST_BROKEN_LINKS: usize = 50;
+
 /// The most lines that the specification advises for a `SKILL.md`.
 const ADVISED_LINES: usize = 500;
 
@@ -44,6 +47,7 @@ fn check_links(
     file_exists: &dyn Fn(&str) -> bool,
     checker: &mut Checker<'_>,
 ) {
+    let mut broken = 0;
     for (event, range) in Parser::new(body).into_offset_iter() {
         let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event else {
             continue;
@@ -51,15 +55,39 @@ fn check_links(
         let Some(path) = relative_path(&dest_url) else {
             continue;
         };
-        if !file_exists(&path) {
+        let message = match escapes(&path) {
+            true => format!("The link '{}' leaves the skill's folder", path.escape_debug()),
+            false if file_exists(&path) => continue,
+            false => format!("There is no file '{}' in the skill", path.escape_debug()),
+        };
+        broken += 1;
+        if broken <= MOST_BROKEN_LINKS {
             checker.report_with_help(
                 Code::BrokenLink,
                 ByteRange::new(start + range.start, start + range.end),
-                format!("There is no file '{}' in the skill", path.escape_debug()),
-                "paths are relative to the folder of SKILL.md",
+                message,
+                "paths are relative to the folder of SKILL.md, and stay inside it",
             );
         }
     }
+    if broken > MOST_BROKEN_LINKS {
+        let more = broken - MOST_BROKEN_LINKS;
+        let message = format!("{more} more links lead nowhere");
+        checker.report(Code::BrokenLink, ByteRange::new(start, start), message);
+    }
+}
+
+/// Whether a relative path goes up further than it went down.
+fn escapes(path: &str) -> bool {
+    let mut depth = 0_usize;
+    !path.split('/').all(|name| match name {
+        "" | "." => true,
+        ".." => depth.checked_sub(1).map(|up| depth = up).is_some(),
+        _ => {
+            depth += 1;
+            true
+        }
+    })
 }
 
 /// The path of a link to a file of the skill: no scheme, no host, no fragment, not absolute.

@@ -1,23 +1,34 @@
 //! Tools, resources and MCP servers that a skill declares.
 
-use crate::configs::{read_mcp_tool_configs, read_resource_configs, read_tool_configs};
+use crate::configs::{Problem, read_mcp_tool_configs, read_resource_configs, read_tool_configs};
 use crate::lint::{Checker, Code, Document};
+use crate::span::ByteRange;
 
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
+    let mut report = |invalid: Code, range: ByteRange, problem: Problem, message: String| {
+        let code = match problem {
+            Problem::Invalid => invalid,
+            Problem::UnknownKey => Code::UnknownField,
+        };
+        // Runtimes that do not know these fields say nothing about what is in them.
+        if invalid.level(checker.profile).is_some() {
+            checker.report(code, range, message);
+        }
+    };
     let field = |key: &str| document.mapping.get(key);
     if let Some(node) = field("tool_configs") {
-        read_tool_configs(node, &mut |range, message| {
-            checker.report(Code::InvalidToolConfig, range, message);
+        read_tool_configs(node, &mut |range, problem, message| {
+            report(Code::InvalidToolConfig, range, problem, message);
         });
     }
     if let Some(node) = field("resource_configs") {
-        read_resource_configs(node, &mut |range, message| {
-            checker.report(Code::InvalidResourceConfig, range, message);
+        read_resource_configs(node, &mut |range, problem, message| {
+            report(Code::InvalidResourceConfig, range, problem, message);
         });
     }
     if let Some(node) = field("mcp_tool_configs") {
-        read_mcp_tool_configs(node, &mut |range, message| {
-            checker.report(Code::InvalidResourceConfig, range, message);
+        read_mcp_tool_configs(node, &mut |range, problem, message| {
+            report(Code::InvalidResourceConfig, range, problem, message);
         });
     }
 }

@@ -5,7 +5,10 @@ mod configs;
 mod description;
 mod fields;
 mod hooks;
+mod metadata;
 mod name;
+mod portable;
+mod scalars;
 mod tools;
 mod types;
 
@@ -20,8 +23,11 @@ pub(crate) const ALL: &[Rule] = &[
     name::check,
     description::check,
     types::check,
+    scalars::check,
+    metadata::check,
     tools::check,
     configs::check,
     hooks::check,
+    portable::check,
     body::check,
 ];

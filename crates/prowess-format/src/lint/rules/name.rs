@@ -1,16 +1,24 @@
 //! The name: what the specification asks of it.
 
+use unicode_normalization::char::is_combining_mark;
+
 use crate::lint::document::text_of;
 use crate::lint::{Checker, Code, Document, Profile};
 use crate::name::{SkillName, normalize};
+use crate::yaml::{Entry, Node};
 
 /// The most characters a name may have.
 const MAX_NAME_CHARS: usize = 64;
 
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
     // An `id` names the skill, and `name` is for display; only the fields' own runtimes know that.
-    let has_id = document.written_name().is_some() && document.mapping.get("id").is_some();
-    if has_id && checker.profile == Profile::Prowess {
+    let empty_id = document.mapping.entry("id").filter(|entry| !has_text(&entry.value));
+    if let Some(entry) = empty_id.filter(|_| checker.profile == Profile::Prowess) {
+        report_empty(entry, checker);
+    } else if document.mapping.get("id").is_some() && checker.profile == Profile::Prowess {
+        if let Some(entry) = document.mapping.entry("name").filter(|e| !has_text(&e.value)) {
+            report_empty(entry, checker);
+        }
         return check_written(document, checker);
     }
     let Some(entry) = document.mapping.entry("name") else {
@@ -26,15 +34,23 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
             help,
         );
     };
-    match text_of(&entry.value) {
-        Some(text) if !text.trim().is_empty() => check_written(document, checker),
-        _ => checker.report_with_help(
-            Code::EmptyName,
-            entry.key_range.to(entry.value.range),
-            "Field 'name' must be a non-empty string",
-            "give it a name of lowercase letters, digits and hyphens",
-        ),
+    match has_text(&entry.value) {
+        true => check_written(document, checker),
+        false => report_empty(entry, checker),
     }
+}
+
+fn has_text(node: &Node) -> bool {
+    text_of(node).is_some_and(|text| !text.trim().is_empty())
+}
+
+fn report_empty(entry: &Entry, checker: &mut Checker<'_>) {
+    checker.report_with_help(
+        Code::EmptyName,
+        entry.key_range.to(entry.value.range),
+        format!("Field '{}' must be a non-empty string", entry.key),
+        "give it a name of lowercase letters, digits and hyphens",
+    );
 }
 
 fn check_written(document: &Document<'_>, checker: &mut Checker<'_>) {
@@ -126,6 +142,8 @@ fn is_allowed(character: char, profile: Profile) -> bool {
         Profile::DeepAgents => {
             (character.is_alphabetic() && character.is_lowercase()) || character.is_numeric()
         }
+        // Python's `isalnum()`: marks that belong to a letter do not pass.
+        Profile::Spec => character.is_alphanumeric() && !is_combining_mark(character),
         _ => character.is_alphanumeric(),
     };
     lettered || character == '-' || (character == '_' && profile == Profile::Prowess)

@@ -32,7 +32,7 @@ fn check_item(key: &str, item: &Node, checker: &mut Checker<'_>) {
             Code::MalformedTool,
             item.range,
             format!("Field '{key}' has a parenthesis without its partner"),
-            format!("it is read as {} entries: {}", entries.len(), entries.join(" | ")),
+            format!("it is read as {} entries: {}", entries.len(), shortened(&entries)),
         );
         return;
     }
@@ -48,5 +48,14 @@ fn check_item(key: &str, item: &Node, checker: &mut Checker<'_>) {
             item.range,
             format!("DeepAgents splits the pattern '{pattern}' at its spaces"),
         );
+    }
+}
+
+/// The first few entries, on a line that can be read.
+fn shortened(entries: &[&str]) -> String {
+    let line = entries.join(" | ");
+    match line.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }
