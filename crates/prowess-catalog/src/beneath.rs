@@ -209,6 +209,11 @@ impl Stamp {
         self.mode & 0o111 != 0
     }
 
+    /// What identifies the file or folder on this machine.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     /// Whether the same file is also known by another name.
     pub(crate) fn has_other_names(&self) -> bool {
         self.names > 1

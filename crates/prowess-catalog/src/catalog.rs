@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::found::SourceListing;
+use crate::resource::{ResourceDiscovery, ResourceListing, ResourceScope};
 use crate::snapshot::{Precedence, Snapshot};
 use crate::source::{Scope, Source, SourceFactory};
 
@@ -32,6 +33,7 @@ struct Inner {
     sources: Vec<Arc<dyn Source>>,
     factories: Vec<Arc<dyn SourceFactory>>,
     precedence: Precedence,
+    discovery: ResourceDiscovery,
     current: ArcSwap<State>,
     refreshing: tokio::sync::Mutex<()>,
     generation: AtomicU64,
@@ -41,6 +43,8 @@ struct Inner {
 struct State {
     snapshot: Snapshot,
     listings: Vec<Arc<SourceListing>>,
+    /// Of every skill of every source, where they are found eagerly.
+    resources: Vec<Vec<Arc<ResourceListing>>>,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -58,6 +62,7 @@ pub struct CatalogBuilder {
     sources: Vec<Arc<dyn Source>>,
     factories: Vec<Arc<dyn SourceFactory>>,
     precedence: Precedence,
+    discovery: ResourceDiscovery,
 }
 
 impl CatalogBuilder {
@@ -85,16 +90,24 @@ impl CatalogBuilder {
         self
     }
 
+    /// When resources are found.
+    pub fn resources(mut self, discovery: ResourceDiscovery) -> Self {
+        self.discovery = discovery;
+        self
+    }
+
     /// The catalog. Its snapshot is empty until the first [`Catalog::refresh`].
     pub fn build(self) -> Catalog {
-        let Self { sources, factories, precedence } = self;
-        let state = State { snapshot: Snapshot::empty(), listings: Vec::new() };
+        let Self { sources, factories, precedence, discovery } = self;
+        let state =
+            State { snapshot: Snapshot::empty(), listings: Vec::new(), resources: Vec::new() };
         let published = tokio::sync::watch::Sender::new(state.snapshot.clone());
         Catalog {
             inner: Arc::new(Inner {
                 sources,
                 factories,
                 precedence,
+                discovery,
                 current: ArcSwap::from_pointee(state),
                 refreshing: tokio::sync::Mutex::new(()),
                 generation: AtomicU64::new(0),
@@ -124,19 +137,42 @@ impl Catalog {
         for source in &inner.sources {
             listings.push(source.list().await);
         }
+        let resources = match inner.discovery {
+            ResourceDiscovery::Lazy => Vec::new(),
+            ResourceDiscovery::Eager => self.all_resources(&listings).await,
+        };
         let current = inner.current.load();
         let same = inner.generation.load(Ordering::Acquire) > 0
             && current.listings.len() == listings.len()
-            && current.listings.iter().zip(&listings).all(|(a, b)| Arc::ptr_eq(a, b));
+            && current.listings.iter().zip(&listings).all(|(a, b)| Arc::ptr_eq(a, b))
+            && current.resources == resources;
         if same {
             return current.snapshot.clone();
         }
         let generation = inner.generation.fetch_add(1, Ordering::AcqRel) + 1;
         let sources: Vec<_> = inner.sources.iter().cloned().zip(listings.iter().cloned()).collect();
-        let snapshot = Snapshot::merge(generation, &sources, inner.precedence);
-        inner.current.store(Arc::new(State { snapshot: snapshot.clone(), listings }));
+        let snapshot = Snapshot::merge(generation, &sources, &resources, inner.precedence);
+        let state = State { snapshot: snapshot.clone(), listings, resources };
+        inner.current.store(Arc::new(state));
         inner.published.send_replace(snapshot.clone());
         snapshot
+    }
+
+    /// The resources of all skills. A skill whose resources cannot be read has none.
+    async fn all_resources(
+        &self,
+        listings: &[Arc<SourceListing>],
+    ) -> Vec<Vec<Arc<ResourceListing>>> {
+        let mut all = Vec::with_capacity(listings.len());
+        for (source, listing) in self.inner.sources.iter().zip(listings) {
+            let mut of_source = Vec::with_capacity(listing.skills.len());
+            for skill in &listing.skills {
+                let found = source.resources(skill, ResourceScope::default()).await;
+                of_source.push(Arc::new(found.unwrap_or_default()));
+            }
+            all.push(of_source);
+        }
+        all
     }
 
     /// A receiver that sees every newest snapshot.
@@ -155,6 +191,7 @@ impl Catalog {
             sources: self.inner.sources.iter().cloned().chain(made).collect(),
             factories: Vec::new(),
             precedence: self.inner.precedence,
+            discovery: self.inner.discovery,
         };
         builder.build()
     }

@@ -30,7 +30,9 @@ pub use error::ReadError;
 pub use found::{FoundSkill, SourceListing};
 pub use labels::label_of;
 pub use limits::ScanLimits;
-pub use resource::{LeftOut, Resource, ResourceKind, ResourceListing, ResourceScope};
+pub use resource::{
+    LeftOut, Resource, ResourceDiscovery, ResourceKind, ResourceListing, ResourceScope,
+};
 pub use roots::{Environment, Root, RootOrigin, default_roots, variable_roots};
 pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files};
 pub use snapshot::{CatalogSkill, LookupError, Precedence, Snapshot, SourceEntry};

@@ -57,11 +57,23 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Whether it is a text that can be put into a prompt: `.md` or `.txt`.
+    /// Whether it is a text that can be put into a prompt: `.md` or `.txt`, and not the
+    /// `SKILL.md` of a skill inside.
     pub fn is_doc(&self) -> bool {
-        let name = self.path.as_str().to_ascii_lowercase();
-        name.ends_with(".md") || name.ends_with(".txt")
+        let path = self.path.as_str().to_ascii_lowercase();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        (name.ends_with(".md") || name.ends_with(".txt")) && name != "skill.md"
     }
+}
+
+/// When resources are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResourceDiscovery {
+    /// When somebody asks, which is when a skill is loaded.
+    #[default]
+    Lazy,
+    /// Together with the skills, at every refresh.
+    Eager,
 }
 
 /// Which files count as resources.

@@ -73,6 +73,8 @@ struct KnownFolder {
 struct Task {
     path: PathBuf,
     depth: usize,
+    /// Where it really is, if a link led here.
+    real: Option<PathBuf>,
 }
 
 /// Scans one folder again and again.
@@ -195,6 +197,8 @@ struct Pass<'a> {
     bytes: AtomicU64,
     /// Folders whose inside is too deep.
     too_deep: Vec<PathBuf>,
+    /// Where the folders that were looked at really are, once links are followed.
+    real: HashSet<PathBuf>,
     /// Times later than this are not to be trusted.
     grain: (i64, i64),
 }
@@ -226,6 +230,7 @@ impl<'a> Pass<'a> {
             entries: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
             too_deep: Vec::new(),
+            real: HashSet::new(),
             grain: (
                 i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
                 since.subsec_nanos().into(),
@@ -250,14 +255,14 @@ impl<'a> Pass<'a> {
     }
 
     fn look_everywhere(&mut self) {
-        let mut links = self.levels(vec![Task { path: PathBuf::new(), depth: 0 }]);
+        let root = Task { path: PathBuf::new(), depth: 0, real: None };
+        let mut links = self.levels(vec![root]);
         if links.is_empty() {
             return;
         }
         // Links come last, so that what they lead to is found under its own name if it is here.
         let Ok(real_root) = std::fs::canonicalize(&self.scanner.root) else { return };
-        let mut real: HashSet<PathBuf> =
-            self.seen.keys().map(|path| real_root.join(path)).collect();
+        self.real = self.seen.keys().map(|path| real_root.join(path)).collect();
         while !links.is_empty() {
             links.sort_unstable_by(|a, b| a.path.cmp(&b.path));
             let mut fresh = Vec::new();
@@ -265,18 +270,14 @@ impl<'a> Pass<'a> {
                 let full = self.scanner.root.join(&link.path);
                 match std::fs::canonicalize(&full) {
                     Ok(target) => {
-                        if target.is_dir() && real.insert(target) {
-                            fresh.push(link);
+                        if target.is_dir() && self.real.insert(target.clone()) {
+                            fresh.push(Task { real: Some(target), ..link });
                         }
                     }
                     Err(error) => self.diagnostics.push(self.scanner.unreadable(&full, &error)),
                 }
             }
-            let before: HashSet<PathBuf> = self.seen.keys().cloned().collect();
             links = self.levels(fresh);
-            for path in self.seen.keys().filter(|path| !before.contains(*path)) {
-                real.extend(std::fs::canonicalize(self.scanner.root.join(path)));
-            }
         }
     }
 
@@ -287,7 +288,10 @@ impl<'a> Pass<'a> {
             let results = self.look_at_all(&level);
             let mut next = Vec::new();
             for (task, seen) in level.into_iter().zip(results) {
-                next.extend(seen.folders);
+                // The same folder by two ways is one folder.
+                next.extend(seen.folders.into_iter().filter(|folder| {
+                    folder.real.as_ref().is_none_or(|real| self.real.insert(real.clone()))
+                }));
                 links.extend(seen.links);
                 self.diagnostics.extend(seen.diagnostics);
                 if seen.too_deep {
@@ -579,7 +583,11 @@ impl<'a> Pass<'a> {
             seen.too_deep = !inside.folders.is_empty() && self.scanner.limits.depth > 1;
             return;
         }
-        let below = |name: &OsString| Task { path: task.path.join(name), depth };
+        let below = |name: &OsString| Task {
+            path: task.path.join(name),
+            depth,
+            real: task.real.as_ref().map(|real| real.join(name)),
+        };
         seen.folders.extend(inside.folders.iter().map(below));
         seen.links.extend(inside.links.iter().map(below));
     }

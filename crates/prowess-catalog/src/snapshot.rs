@@ -8,6 +8,7 @@ use prowess_format::{Code, Diagnostic, Level};
 
 use crate::error::ReadError;
 use crate::found::{FoundSkill, SourceListing};
+use crate::resource::{Resource, ResourceListing, ResourceScope};
 use crate::source::{Source, Trust};
 
 /// Which of several skills of one name is meant.
@@ -30,6 +31,8 @@ pub struct CatalogSkill {
     source: Arc<SourceEntry>,
     /// The skills of the same name that this one hides.
     shadows: Vec<CatalogSkill>,
+    /// Its resources, where they are found together with the skills.
+    resources: Option<Arc<ResourceListing>>,
 }
 
 /// A source in a snapshot.
@@ -89,6 +92,21 @@ impl CatalogSkill {
     /// The skills of the same name that this one hides.
     pub fn shadows(&self) -> &[CatalogSkill] {
         &self.shadows
+    }
+
+    /// Its resources: those that were found with it, else those that are there now.
+    pub async fn resources(&self, scope: ResourceScope) -> Result<ResourceListing, ReadError> {
+        match &self.resources {
+            Some(known) if scope == ResourceScope::default() => Ok(ResourceListing::clone(known)),
+            _ => self.source().resources(&self.found, scope).await,
+        }
+    }
+
+    /// Its docs: the `.md` and `.txt` files at any depth that can be put into a prompt, in the
+    /// order of their paths.
+    pub async fn docs(&self) -> Result<Vec<Resource>, ReadError> {
+        let listing = self.source().resources(&self.found, ResourceScope::Recursive).await?;
+        Ok(listing.resources.into_iter().filter(Resource::is_doc).collect())
     }
 
     /// The text, if it is still the one that was found.
@@ -155,18 +173,21 @@ impl Snapshot {
     pub(crate) fn merge(
         generation: u64,
         sources: &[(Arc<dyn Source>, Arc<SourceListing>)],
+        resources: &[Vec<Arc<ResourceListing>>],
         precedence: Precedence,
     ) -> Self {
         let entries = source_entries(sources);
         let mut diagnostics = Vec::new();
         let mut groups: HashMap<String, Vec<CatalogSkill>> = HashMap::new();
-        for (entry, (_, listing)) in entries.iter().zip(sources) {
+        for (at, (entry, (_, listing))) in entries.iter().zip(sources).enumerate() {
             diagnostics.extend(listing.diagnostics.iter().cloned());
-            for found in &listing.skills {
+            let eager = resources.get(at);
+            for (number, found) in listing.skills.iter().enumerate() {
                 let skill = CatalogSkill {
                     found: Arc::clone(found),
                     source: Arc::clone(entry),
                     shadows: Vec::new(),
+                    resources: eager.and_then(|eager| eager.get(number)).cloned(),
                 };
                 groups.entry(fold(found.name.as_str())).or_default().push(skill);
             }
@@ -212,18 +233,19 @@ impl Snapshot {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// A snapshot of the skills that pass a filter. A hidden skill hides nothing any more and
-    /// answers like an unknown one, under every name.
+    /// A snapshot of the skills that pass a filter. A skill that does not hides nothing any more
+    /// and answers like an unknown one, under every name.
     pub fn visible(&self, filter: impl Fn(&CatalogSkill) -> bool) -> Self {
         let keep = |skills: &[CatalogSkill]| -> Vec<CatalogSkill> {
+            let promoted = skills.iter().filter_map(|skill| {
+                let everyone = std::iter::once(skill).chain(&skill.shadows);
+                let mut seen = everyone.filter(|skill| filter(skill)).cloned();
+                let first = seen.next()?;
+                Some(CatalogSkill { shadows: seen.collect(), ..first })
+            });
+            let mut skills: Vec<CatalogSkill> = promoted.collect();
+            skills.sort_unstable_by(|a, b| a.name().cmp(b.name()));
             skills
-                .iter()
-                .filter(|skill| filter(skill))
-                .map(|skill| CatalogSkill {
-                    shadows: skill.shadows.iter().filter(|s| filter(s)).cloned().collect(),
-                    ..skill.clone()
-                })
-                .collect()
         };
         let Inner { generation, sources, .. } = &*self.inner;
         let (skills, ambiguous) = (keep(&self.inner.skills), keep(&self.inner.ambiguous));

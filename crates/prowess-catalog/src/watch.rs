@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use notify::{EventKind, RecursiveMode};
-use notify_debouncer_full::{DebounceEventResult, new_debouncer};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode};
+use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
 
 use crate::catalog::Catalog;
 
@@ -12,27 +12,10 @@ use crate::catalog::Catalog;
 pub const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// Keeps a catalog fresh as long as it lives.
+#[derive(Debug)]
 #[must_use = "watching ends when this is dropped"]
 pub struct Watch {
     task: tokio::task::JoinHandle<()>,
-    _debouncer: Box<dyn std::any::Any + Send>,
-    not_watched: Vec<PathBuf>,
-}
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Watch")
-            .field("not_watched", &self.not_watched)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Watch {
-    /// Folders that cannot be watched, because neither they nor the folder above exist.
-    pub fn not_watched(&self) -> &[PathBuf] {
-        &self.not_watched
-    }
 }
 
 impl Drop for Watch {
@@ -42,11 +25,12 @@ impl Drop for Watch {
 }
 
 impl Catalog {
-    /// Refreshes whenever something changes in the folders of the sources, new folders included.
-    /// Subscribers see each new snapshot. Needs a running tokio runtime.
+    /// Refreshes whenever something changes in the folders of the sources, new folders included,
+    /// also those of sources that do not exist yet. Subscribers see each new snapshot. Needs a
+    /// running tokio runtime.
     pub fn watch(&self, debounce: Duration) -> notify::Result<Watch> {
         let (changed, mut changes) = tokio::sync::mpsc::channel::<()>(1);
-        let mut debouncer = new_debouncer(debounce, None, move |result: DebounceEventResult| {
+        let debouncer = new_debouncer(debounce, None, move |result: DebounceEventResult| {
             let relevant = match result {
                 Ok(events) => {
                     events.iter().any(|event| !matches!(event.kind, EventKind::Access(_)))
@@ -59,27 +43,42 @@ impl Catalog {
                 let _ = changed.try_send(());
             }
         })?;
-        let mut not_watched = Vec::new();
-        for folder in self.sources().iter().filter_map(|source| source.watched_folder()) {
-            let (target, mode) = match folder.is_dir() {
-                true => (folder, RecursiveMode::Recursive),
-                // A folder that is not there yet announces itself in the one above.
-                false => (existing_ancestor(folder), RecursiveMode::Recursive),
-            };
-            if debouncer.watch(target, mode).is_err() {
-                not_watched.push(folder.to_owned());
-            }
-        }
+        let folders = self.sources().iter().filter_map(|source| source.watched_folder());
+        let mut watched = Watched { debouncer, missing: folders.map(Path::to_owned).collect() };
+        watched.look()?;
         let catalog = self.clone();
         let task = tokio::spawn(async move {
             while changes.recv().await.is_some() {
+                // A folder that cannot be watched any more is still looked at with the others.
+                let _ = watched.look();
                 catalog.refresh().await;
             }
         });
-        Ok(Watch { task, _debouncer: Box::new(debouncer), not_watched })
+        Ok(Watch { task })
     }
 }
 
-fn existing_ancestor(folder: &Path) -> &Path {
-    folder.parent().filter(|parent| parent.is_dir()).unwrap_or(folder)
+/// The folders that are watched, and those that are waited for.
+struct Watched {
+    debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
+    missing: Vec<PathBuf>,
+}
+
+impl Watched {
+    /// Watches what is there. A folder that is not there announces itself in the nearest one above
+    /// that is.
+    fn look(&mut self) -> notify::Result<()> {
+        let missing = std::mem::take(&mut self.missing);
+        for folder in missing {
+            if folder.is_dir() {
+                self.debouncer.watch(&folder, RecursiveMode::Recursive)?;
+                continue;
+            }
+            let above = folder.ancestors().skip(1).find(|above| above.is_dir());
+            let above = above.unwrap_or(Path::new("."));
+            self.debouncer.watch(above, RecursiveMode::NonRecursive)?;
+            self.missing.push(folder);
+        }
+        Ok(())
+    }
 }

@@ -1,6 +1,6 @@
 //! A folder of skills, or the folder of one skill.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -191,6 +191,7 @@ impl Files {
             found: BTreeMap::new(),
             left_out: Vec::new(),
             entries: 0,
+            folders: Stamp::of(folder.handle()).iter().map(Stamp::identity).collect(),
         };
         walk.names("", &folder, 0);
         let mut left_out = walk.left_out;
@@ -212,6 +213,9 @@ fn read_error(path: &str, error: io::Error) -> ReadError {
     }
 }
 
+/// How deep the files of a skill may be.
+const MAX_RESOURCE_DEPTH: usize = 16;
+
 /// Collects the resources of one skill.
 struct ResourceWalk<'a> {
     folder: &'a Folder,
@@ -220,6 +224,8 @@ struct ResourceWalk<'a> {
     found: BTreeMap<String, Resource>,
     left_out: Vec<LeftOut>,
     entries: usize,
+    /// The folders that were listed: links must not lead in circles.
+    folders: HashSet<(u64, u64)>,
 }
 
 impl ResourceWalk<'_> {
@@ -273,7 +279,13 @@ impl ResourceWalk<'_> {
             }
         };
         if stamp.is_folder() {
-            if self.descends(path, depth) {
+            if !self.descends(path, depth) {
+                if self.scope == ResourceScope::Recursive {
+                    self.leave_out(path.as_str(), "it is too deep");
+                }
+            } else if !self.folders.insert(stamp.identity()) {
+                self.leave_out(path.as_str(), "it is a folder that is listed already");
+            } else {
                 match self.folder.open_folder_beneath(path) {
                     Ok(folder) => self.names(&format!("{path}/"), &folder, depth + 1),
                     Err(_) => self.leave_out(path.as_str(), "the folder cannot be read"),
@@ -295,8 +307,7 @@ impl ResourceWalk<'_> {
     fn descends(&self, path: &ResourcePath, depth: usize) -> bool {
         match self.scope {
             ResourceScope::OneLevel => depth == 0,
-            // Links to folders above would go round for ever; the system's limit on paths ends it.
-            ResourceScope::Recursive => depth < self.limits.depth.max(16),
+            ResourceScope::Recursive => depth < MAX_RESOURCE_DEPTH,
             ResourceScope::ThreeFolders => {
                 depth == 0 && matches!(path.as_str(), "scripts" | "references" | "assets")
             }

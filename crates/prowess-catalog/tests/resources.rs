@@ -1,0 +1,238 @@
+//! Resources, docs, digests, and content by digest (S02, 4 and 5).
+
+mod support;
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use prowess_catalog::{
+    Catalog, CatalogSkill, ContentStore, DirectorySource, FileContent, MemoryContent, MemoryFile,
+    MemorySource, ResourceKind, ResourceScope, TreeDigest,
+};
+use prowess_format::Digest;
+use support::{Tree, snapshot, text};
+
+const FILES: [&str; 10] = [
+    "LICENSE.txt",
+    "agents/helper.md",
+    "assets/logo.png",
+    "docs/deep/er.md",
+    "examples/one.md",
+    "reference/api.md",
+    "references/guide.md",
+    "references/nested/more.txt",
+    "scripts/run.py",
+    "templates/page.html",
+];
+
+async fn skill_with_files(tree: &Tree) -> CatalogSkill {
+    tree.skill("a");
+    for file in FILES {
+        tree.write(&format!("a/{file}"), file);
+    }
+    fs::set_permissions(tree.at("a/scripts/run.py"), fs::Permissions::from_mode(0o755)).unwrap();
+    snapshot(DirectorySource::new(tree.path())).await.get("a").unwrap().clone()
+}
+
+async fn paths(skill: &CatalogSkill, scope: ResourceScope) -> Vec<String> {
+    let listing = skill.resources(scope).await.unwrap();
+    listing.resources.iter().map(|resource| resource.path.to_string()).collect()
+}
+
+#[tokio::test]
+async fn scopes_decide_how_deep_resources_are_found() {
+    let tree = Tree::new();
+    let skill = skill_with_files(&tree).await;
+    assert_eq!(paths(&skill, ResourceScope::Recursive).await, FILES);
+    let one_level: Vec<&str> =
+        FILES.into_iter().filter(|path| path.matches('/').count() <= 1).collect();
+    assert_eq!(paths(&skill, ResourceScope::OneLevel).await, one_level);
+    assert_eq!(
+        paths(&skill, ResourceScope::ThreeFolders).await,
+        ["assets/logo.png", "references/guide.md", "scripts/run.py"]
+    );
+}
+
+#[tokio::test]
+async fn memory_and_folders_agree() {
+    let tree = Tree::new();
+    let on_disk = skill_with_files(&tree).await;
+    let mut source = MemorySource::new("m").with_skill("a", text("a"));
+    for path in FILES {
+        let file = match path {
+            "scripts/run.py" => MemoryFile::executable(path),
+            _ => MemoryFile::new(path),
+        };
+        source = source.with_file("a", path, file);
+    }
+    let snapshot = Catalog::builder().source(source).build().refresh().await;
+    let in_memory = snapshot.get("a").unwrap();
+    for scope in [ResourceScope::OneLevel, ResourceScope::Recursive, ResourceScope::ThreeFolders] {
+        let (a, b) =
+            (on_disk.resources(scope).await.unwrap(), in_memory.resources(scope).await.unwrap());
+        assert_eq!(a, b, "{scope:?}");
+    }
+    assert_eq!(on_disk.tree_digest().await.unwrap(), in_memory.tree_digest().await.unwrap());
+    assert_eq!(on_disk.found().digest, in_memory.found().digest);
+}
+
+#[tokio::test]
+async fn kinds_come_from_folders() {
+    let tree = Tree::new();
+    let skill = skill_with_files(&tree).await;
+    let listing = skill.resources(ResourceScope::Recursive).await.unwrap();
+    let kind = |path: &str| {
+        let found = listing.resources.iter().find(|resource| resource.path.as_str() == path);
+        found.unwrap_or_else(|| panic!("{path}")).kind
+    };
+    for (path, expected) in [
+        ("LICENSE.txt", ResourceKind::Other),
+        ("agents/helper.md", ResourceKind::Other),
+        ("assets/logo.png", ResourceKind::Asset),
+        ("docs/deep/er.md", ResourceKind::Reference),
+        ("examples/one.md", ResourceKind::Reference),
+        ("reference/api.md", ResourceKind::Reference),
+        ("references/guide.md", ResourceKind::Reference),
+        ("scripts/run.py", ResourceKind::Script),
+        ("templates/page.html", ResourceKind::Asset),
+    ] {
+        assert_eq!(kind(path), expected, "{path}");
+    }
+    let executable: Vec<&str> = listing
+        .resources
+        .iter()
+        .filter(|resource| resource.executable)
+        .map(|resource| resource.path.as_str())
+        .collect();
+    assert_eq!(executable, ["scripts/run.py"]);
+}
+
+#[tokio::test]
+async fn docs_are_texts_at_any_depth_in_a_stable_order() {
+    let tree = Tree::new();
+    let skill = skill_with_files(&tree).await;
+    tree.write("a/inner/SKILL.md", text("inner"));
+    tree.write("a/UPPER.MD", "x");
+    let docs = skill.docs().await.unwrap();
+    let docs: Vec<&str> = docs.iter().map(|doc| doc.path.as_str()).collect();
+    assert_eq!(
+        docs,
+        [
+            "LICENSE.txt",
+            "UPPER.MD",
+            "agents/helper.md",
+            "docs/deep/er.md",
+            "examples/one.md",
+            "reference/api.md",
+            "references/guide.md",
+            "references/nested/more.txt",
+        ]
+    );
+}
+
+/// These never change: a digest that was written down years ago must still be right. They were
+/// computed by another program, from the description of the digest alone.
+#[test]
+fn golden_vectors_of_the_tree_digest() {
+    let of = |files: &[(&str, bool, &str)]| {
+        TreeDigest::of(files.iter().map(|(path, x, text)| (*path, *x, text.as_bytes()))).to_string()
+    };
+    assert_eq!(of(&[]), "v1:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_eq!(
+        of(&[("SKILL.md", false, "text")]),
+        "v1:07ac1318df71f4eafdc199b337730379a97d499b7270b4114b15f5bb3db7eb1e"
+    );
+    let files =
+        [("SKILL.md", false, "a\n"), ("scripts/run.sh", true, "#!/bin/sh\n"), ("é.txt", false, "")];
+    assert_eq!(of(&files), "v1:f496e458c72e26aa51d883ca503abe1c875589db039d2021223d14022b5496f5");
+    // The order in which files come does not matter; everything else does.
+    let mut reversed = files;
+    reversed.reverse();
+    assert_eq!(of(&files), of(&reversed));
+    let changed = [
+        [("SKILL.md", true, "a\n"), files[1], files[2]],
+        [("SKILL.md", false, "b\n"), files[1], files[2]],
+        [("SKILL.MD", false, "a\n"), files[1], files[2]],
+        // The same bytes in a row, cut elsewhere.
+        [("SKILL.md", false, "a\nscripts/run.sh"), ("", true, "#!/bin/sh\n"), files[2]],
+    ];
+    for other in changed {
+        assert_ne!(of(&files), of(&other));
+    }
+}
+
+#[tokio::test]
+async fn the_tree_digest_sees_every_change() {
+    let tree = Tree::new();
+    let skill = skill_with_files(&tree).await;
+    let first = skill.tree_digest().await.unwrap();
+    assert_eq!(skill.tree_digest().await.unwrap(), first);
+    tree.write("a/docs/deep/er.md", "changed");
+    let second = skill.tree_digest().await.unwrap();
+    assert_ne!(first, second);
+    fs::set_permissions(tree.at("a/LICENSE.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_ne!(skill.tree_digest().await.unwrap(), second);
+}
+
+fn check_store(store: &dyn ContentStore) {
+    let (a, b) = (store.put(b"one").unwrap(), store.put(b"two").unwrap());
+    assert_eq!(store.put(b"one").unwrap(), a);
+    assert_eq!(a, Digest::of(b"one"));
+    assert_eq!(store.get(&a).unwrap().as_deref(), Some(b"one".as_slice()));
+    assert_eq!(store.get(&Digest::of(b"three")).unwrap(), None);
+    assert_eq!(store.collect_garbage(&HashSet::from([b])).unwrap(), 1);
+    assert_eq!(store.get(&a).unwrap(), None);
+    assert!(store.get(&b).unwrap().is_some());
+    assert_eq!(store.collect_garbage(&HashSet::from([b])).unwrap(), 0);
+}
+
+#[test]
+fn content_is_kept_by_digest_in_memory_and_in_files() {
+    check_store(&MemoryContent::default());
+    let tree = Tree::new();
+    let store = FileContent::new(tree.at("home"));
+    assert_eq!(store.collect_garbage(&HashSet::new()).unwrap(), 0);
+    check_store(&store);
+    // Another process sees the same.
+    let other = FileContent::new(tree.at("home"));
+    assert!(other.get(&Digest::of(b"two")).unwrap().is_some());
+}
+
+#[test]
+fn corrupt_content_is_never_given_and_can_be_put_again() {
+    let tree = Tree::new();
+    let store = FileContent::new(tree.path());
+    let digest = store.put(b"right").unwrap();
+    let hex = digest.hex();
+    let file = tree.at(&format!("content/{}/{}", &hex[..2], &hex[2..]));
+    fs::write(&file, b"wrong").unwrap();
+    // The control: the file is there, under the name of what it should be.
+    assert_eq!(fs::read(&file).unwrap(), b"wrong");
+    assert_eq!(store.get(&digest).unwrap_err().code(), "content_corrupt");
+    assert_eq!(store.get(&digest).unwrap(), None);
+    fs::write(&file, b"wrong").unwrap();
+    assert_eq!(store.put(b"right").unwrap(), digest);
+    assert_eq!(store.get(&digest).unwrap().as_deref(), Some(b"right".as_slice()));
+}
+
+#[test]
+fn many_writers_of_the_same_content_agree() {
+    let tree = Tree::new();
+    let store = Arc::new(FileContent::new(tree.path()));
+    let bytes = vec![7_u8; 100_000];
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    let digest = store.put(&bytes).unwrap();
+                    assert_eq!(store.get(&digest).unwrap().as_deref(), Some(bytes.as_slice()));
+                }
+            });
+        }
+    });
+    // Nothing is left behind.
+    let shelf = fs::read_dir(tree.at("content")).unwrap().next().unwrap().unwrap();
+    assert_eq!(fs::read_dir(shelf.path()).unwrap().count(), 1);
+}
