@@ -198,7 +198,11 @@ impl Snapshot {
             decide(group, precedence, &mut skills, &mut ambiguous, &mut shadowing);
         }
         let by_place = |a: &CatalogSkill, b: &CatalogSkill| {
-            a.name().cmp(b.name()).then_with(|| a.path().cmp(&b.path()))
+            (a.name(), &a.source.id, &a.found.folder).cmp(&(
+                b.name(),
+                &b.source.id,
+                &b.found.folder,
+            ))
         };
         skills.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         ambiguous.sort_by(by_place);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use prowess_catalog::{
     Catalog, Config, DirectorySource, Environment, LookupError, Root, RootOrigin, Snapshot,
-    default_roots, variable_roots,
+    default_roots, label_of, variable_roots,
 };
 
 use crate::cli::CatalogArgs;
@@ -38,7 +38,11 @@ impl Finder {
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut builder = Catalog::builder().precedence(self.config.precedence);
         for root in &self.roots {
-            let source = DirectorySource::new(&root.path).with_limits(self.config.limits);
+            // `--source skills` is called after the folder that it is in.
+            let absolute = std::path::absolute(&root.path);
+            let label = label_of(absolute.as_ref().unwrap_or(&root.path));
+            let source =
+                DirectorySource::new(&root.path).with_label(label).with_limits(self.config.limits);
             builder = builder.shared_source(Arc::new(source));
         }
         let catalog = builder.build();

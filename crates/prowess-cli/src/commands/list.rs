@@ -67,7 +67,9 @@ fn print_hint(diagnostics: &[Diagnostic]) {
     let count = |level| diagnostics.iter().filter(|found| found.level == level).count();
     let (errors, warnings) = (count(Level::Error), count(Level::Warning));
     if errors + warnings > 0 {
-        anstream::eprintln!("{errors} errors, {warnings} warnings: `prowess doctor` shows them.");
+        let (errors, warnings) =
+            (report::counted(errors, "error"), report::counted(warnings, "warning"));
+        anstream::eprintln!("{errors}, {warnings}: `prowess doctor` shows them.");
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn print(report: &Report, format: Format) -> anyhow::Result<()> {
 }
 
 /// `1 error`, `2 errors`.
-fn counted(count: usize, noun: &str) -> String {
+pub(crate) fn counted(count: usize, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{s}")
 }

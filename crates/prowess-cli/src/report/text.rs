@@ -44,7 +44,10 @@ fn render(renderer: &Renderer, diagnostic: &Diagnostic, source: &str) -> String 
     let title = level.with_name(name).primary_title(message).id(diagnostic.code.as_str());
     let mut group = title.elements(Vec::<Snippet<'_, annotate_snippets::Annotation<'_>>>::new());
     // The window of lines that the place is in, with harmful characters made visible.
-    let window = diagnostic.span.map(|span| Window::new(source, span.start, span.end));
+    let window = diagnostic
+        .span
+        .filter(|_| !source.is_empty())
+        .map(|span| Window::new(source, span.start, span.end));
     if let (Some(window), Some(span)) = (&window, diagnostic.span) {
         group = group.element(
             Snippet::source(window.text.as_str())

@@ -1,0 +1,267 @@
+//! `list`, `info`, `read`, `doctor`, and where they look (S02, 6).
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+
+use support::{Run, Sandbox, minimal};
+
+/// Runs `prowess` in `project`, with `home` as the user's home and these variables.
+fn prowess_in(sandbox: &Sandbox, variables: &[(&str, &str)], arguments: &[&str]) -> Run {
+    let project = sandbox.path().join("project");
+    fs::create_dir_all(&project).unwrap();
+    let mut command = Command::new("sh");
+    // The sandbox runs commands in its root; ours begin below it.
+    command.args(["-c", "cd project && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_prowess")]);
+    command.args(arguments).env("HOME", sandbox.path().join("home"));
+    for name in ["PROWESS_HOME", "PROWESS_SKILLS", "SKILLS_ROOT", "XDG_CONFIG_HOME"] {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied());
+    sandbox.run(command, b"")
+}
+
+fn described(name: &str, description: &str) -> String {
+    minimal(name).replace("A test skill", description)
+}
+
+/// One skill in each place, and `same` in several.
+fn places() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for (path, name) in [
+        ("home/.agents/skills", "of-user"),
+        ("home/.claude/skills", "of-claude"),
+        ("project/.agents/skills", "of-project"),
+        ("extra", "of-flag"),
+        ("variable", "of-variable"),
+        ("root", "of-root"),
+        ("configured", "of-config"),
+    ] {
+        sandbox.write(&format!("{path}/{name}/SKILL.md"), minimal(name));
+    }
+    for path in ["home/.agents/skills", "project/.agents/skills", "extra"] {
+        sandbox.write(&format!("{path}/same/SKILL.md"), described("same", path));
+    }
+    sandbox.write("project/prowess.toml", "[skills]\nsources = [\"../configured\"]\n");
+    sandbox
+}
+
+fn names(run: &Run) -> Vec<String> {
+    let json = run.json();
+    let skills = json["skills"].as_array().unwrap().iter();
+    skills.map(|skill| skill["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn skills_are_found_in_every_place() {
+    let sandbox = places();
+    let variables = [("PROWESS_SKILLS", "../variable"), ("SKILLS_ROOT", "../root")];
+    let run = prowess_in(&sandbox, &variables, &["list", "--json", "--source", "../extra"]);
+    assert_eq!(
+        names(&run),
+        [
+            "of-claude",
+            "of-config",
+            "of-flag",
+            "of-project",
+            "of-root",
+            "of-user",
+            "of-variable",
+            "same"
+        ]
+    );
+    let run = prowess_in(
+        &sandbox,
+        &[],
+        &["list", "--json", "--no-default-roots", "--source", "../extra"],
+    );
+    assert_eq!(names(&run), ["of-config", "of-flag", "same"]);
+}
+
+#[test]
+fn later_sources_win_and_what_they_hide_can_be_reached() {
+    let sandbox = places();
+    let source = ["--source", "../extra"];
+    let list = prowess_in(&sandbox, &[], &["list", "--json", source[0], source[1]]).json();
+    let skills = list["skills"].as_array().unwrap();
+    let same = skills.iter().find(|skill| skill["name"] == "same").unwrap();
+    assert_eq!(same["description"], "extra");
+    assert_eq!(same["source"], "extra");
+    let shadows: Vec<&str> = same["shadows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hidden| hidden["source"].as_str().unwrap())
+        .collect();
+    assert_eq!(shadows, ["agents-2", "agents"]);
+    let codes: Vec<&str> = list["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["code"].as_str().unwrap())
+        .collect();
+    assert_eq!(codes, ["shadowed-skill", "shadowed-skill"]);
+    for (name, description) in [
+        ("same", "extra"),
+        ("same@extra", "extra"),
+        ("same@agents", "home/.agents/skills"),
+        ("same@agents-2", "project/.agents/skills"),
+    ] {
+        let run = prowess_in(&sandbox, &[], &["info", name, "--json", source[0], source[1]]);
+        assert_eq!(run.json()["description"], description, "{name}");
+    }
+}
+
+#[test]
+fn precedence_is_a_setting() {
+    let sandbox = places();
+    let same = |word: &str| {
+        let text = format!("[skills]\nprecedence = \"{word}\"\n");
+        sandbox.write("project/prowess.toml", text);
+        prowess_in(&sandbox, &[], &["info", "same", "--json", "--source", "../extra"])
+    };
+    assert_eq!(same("last-wins").json()["description"], "extra");
+    assert_eq!(same("first-wins").json()["description"], "home/.agents/skills");
+    let refused = same("refuse-ambiguous");
+    assert_eq!(refused.code, 1);
+    assert_eq!(
+        refused.stderr,
+        "Error: 'same' is ambiguous: use same@agents or same@agents-2 or same@extra\n"
+    );
+}
+
+#[test]
+fn the_list_has_every_key_that_programs_read() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/a/SKILL.md", minimal("a"));
+    sandbox.write("skills/a/scripts/run.sh", "x");
+    sandbox.write("skills/broken/SKILL.md", "x");
+    let json = sandbox
+        .prowess(&["list", "--json", "--no-default-roots", "--source", "skills", "--tokens"])
+        .json();
+    let keys: Vec<&String> = json["skills"][0].as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "name",
+            "description",
+            "path",
+            "source",
+            "trust",
+            "digest",
+            "bytes",
+            "tokens_estimate",
+            "resources",
+            "shadows",
+            "tokens"
+        ]
+    );
+    assert_eq!(json["skills"][0]["resources"][0]["path"], "scripts/run.sh");
+    assert_eq!(json["skills"][0]["tokens"], 4);
+    let keys: Vec<&String> = json["diagnostics"][0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["code", "level", "path", "line", "column", "message", "help"]);
+    assert_eq!(json["diagnostics"][0]["code"], "missing-frontmatter");
+}
+
+#[test]
+fn people_get_tables() {
+    let sandbox = Sandbox::new();
+    sandbox.write("team/skills/pdf-forms/SKILL.md", minimal("pdf-forms"));
+    sandbox.write("team/skills/other/SKILL.md", minimal("odd"));
+    sandbox.write("team/skills/other/scripts/run.sh", "x");
+    sandbox.write("team/skills/broken/SKILL.md", "x");
+    let here = ["--no-default-roots", "--source", "team/skills"];
+    for command in
+        [vec!["list"], vec!["ls", "--tokens", "--resources"], vec!["info", "odd"], vec!["doctor"]]
+    {
+        let arguments: Vec<&str> = command.iter().copied().chain(here).collect();
+        let name = format!("table_{}", command[0]);
+        insta::assert_snapshot!(name, sandbox.prowess(&arguments).text());
+    }
+    let none = sandbox.prowess(&["list", "--no-default-roots"]);
+    assert_eq!(
+        none.text(),
+        "exit 0\n--- stdout ---\n--- stderr ---\nNo skills found. `prowess doctor` shows where they are looked for.\n"
+    );
+}
+
+#[test]
+fn files_are_read_whole_and_only_inside_the_skill() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/a/SKILL.md", minimal("a"));
+    sandbox.write("skills/a/assets/x.bin", b"\x00\x1b\x7f");
+    sandbox.write("secret", "secret");
+    let read = |arguments: &[&str]| {
+        let mut all = vec!["read"];
+        all.extend(arguments);
+        all.extend(["--no-default-roots", "--source", "skills"]);
+        sandbox.prowess(&all)
+    };
+    assert_eq!(read(&["a"]).stdout, minimal("a"));
+    assert_eq!(read(&["a", "assets/x.bin"]).stdout, "\u{0}\u{1b}\u{7f}");
+    let json = read(&["a", "--json"]).json();
+    assert_eq!(json["content"], minimal("a"));
+    assert!(json["digest"].as_str().unwrap().starts_with("sha256:"));
+    for (path, code) in [
+        ("../../secret", "invalid_path"),
+        ("/etc/hostname", "invalid_path"),
+        ("none.md", "not_found"),
+        ("assets", "not_a_file"),
+    ] {
+        let run = read(&["a", path]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{path}");
+        assert!(run.stderr.contains(&format!("[{code}]")), "{path}: {}", run.stderr);
+    }
+    let unknown = read(&["absent"]);
+    assert_eq!(unknown.code, 1);
+    assert!(unknown.stderr.starts_with("Error: there is no skill 'absent'"), "{}", unknown.stderr);
+}
+
+#[test]
+fn the_doctor_names_what_is_wrong_and_fails() {
+    let sandbox = places();
+    sandbox.write("project/.claude/skills/bad/SKILL.md", "x");
+    let run = prowess_in(&sandbox, &[("SKILLS_ROOT", "../gone")], &["doctor", "--json"]);
+    assert_eq!(run.code, 1);
+    let json = run.json();
+    let origins: Vec<(&str, u64)> = json["sources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|source| (source["origin"].as_str().unwrap(), source["skills"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(
+        origins,
+        [
+            ("user", 2),
+            ("user", 1),
+            ("project", 2),
+            ("project", 0),
+            ("prowess.toml", 1),
+            ("variable", 0)
+        ]
+    );
+    let codes: Vec<&str> = json["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["code"].as_str().unwrap())
+        .collect();
+    assert_eq!(codes, ["missing-frontmatter", "unreadable-file", "shadowed-skill"]);
+    let healthy = prowess_in(&places(), &[], &["doctor"]);
+    assert_eq!(healthy.code, 0, "{healthy:?}");
+}
+
+#[test]
+fn a_mistake_in_prowess_toml_is_told_and_nothing_else_happens() {
+    let sandbox = Sandbox::new();
+    sandbox.write("project/prowess.toml", "[skills]\nsource = []\n");
+    let run = prowess_in(&sandbox, &[], &["list"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains("prowess.toml") && run.stderr.contains("unknown field `source`"),
+        "{}",
+        run.stderr
+    );
+}
