@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use prowess_catalog::{Catalog, DirectorySource};
 use prowess_format::Digest;
 use rustix::time::{ClockId, clock_gettime};
@@ -53,24 +54,26 @@ fn medians<const N: usize>(
     }))
 }
 
-/// `count` skills of 3 KB with two scripts and two references each.
-fn skills(count: usize) -> Result<PathBuf> {
-    let root =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../target/bench-skills/{count}"));
-    if root.join(".complete").exists() {
-        return Ok(root);
+/// A project with `count` skills of 3 KB with two scripts and two references each, in
+/// `.claude/skills`. Only the fields that every peer reads.
+fn project(count: usize) -> Result<PathBuf> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-skills");
+    fs::create_dir_all(&target)?;
+    let project = target.canonicalize()?.join(count.to_string());
+    if project.join(".complete").exists() {
+        return Ok(project);
     }
-    let _ = fs::remove_dir_all(&root);
+    let _ = fs::remove_dir_all(&project);
     for at in 0..count {
         let name = format!("skill-{at:05}");
-        let folder = root.join(&name);
+        let folder = project.join(".claude/skills").join(&name);
         for inside in ["scripts", "references"] {
             fs::create_dir_all(folder.join(inside))?;
         }
         let mut text = format!(
             "---\nname: {name}\ndescription: Handles job number {at} from start to end, with all its steps and \
              checks. Use this skill when the user asks for job {at}, wants it explained, repeated or undone.\n\
-             license: Apache-2.0\ncompatibility: Needs python3\nallowed-tools: Read Write Bash(python3 *)\n\
+             license: Apache-2.0\ncompatibility: Needs python3 and a network\n\
              metadata:\n  author: bench\n  version: \"1.0.{at}\"\n---\n\n# Job {at}\n\n"
         );
         let mut line = 0;
@@ -88,8 +91,8 @@ fn skills(count: usize) -> Result<PathBuf> {
             fs::write(folder.join(file), format!("# {file} of {name}\n").repeat(20))?;
         }
     }
-    fs::write(root.join(".complete"), "")?;
-    Ok(root)
+    fs::write(project.join(".complete"), "")?;
+    Ok(project)
 }
 
 /// The floor: one thread, readdir, open, read, sha256.
@@ -115,11 +118,122 @@ fn stat_floor(paths: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
+/// A peer: what runs it, how it is called there, how often it is run at the largest size, and how
+/// many times slower it must be.
+struct Peer {
+    what: &'static str,
+    variable: &'static str,
+    script: Option<&'static str>,
+    name: &'static str,
+    rounds: usize,
+    least: f64,
+}
+
+const PYTHON: Option<&str> = Some("peers/python/discovery.py");
+
+const PEERS: [Peer; 8] = [
+    Peer {
+        what: "deepagents 0.7.32",
+        variable: "PROWESS_PEERS_DEEPAGENTS",
+        script: PYTHON,
+        name: "deepagents",
+        rounds: 3,
+        least: 40.0,
+    },
+    Peer {
+        what: "deepagents 0.7.32 with PyYAML's C loader",
+        variable: "PROWESS_PEERS_DEEPAGENTS",
+        script: PYTHON,
+        name: "deepagents-c",
+        rounds: 3,
+        least: 8.0,
+    },
+    Peer {
+        what: "skills-ref 0.1.1",
+        variable: "PROWESS_PEERS_PYTHON",
+        script: PYTHON,
+        name: "skills-ref",
+        rounds: 1,
+        least: 100.0,
+    },
+    Peer {
+        what: "agent-skills 0.3.0",
+        variable: "PROWESS_PEERS_RUST",
+        script: None,
+        name: "agent-skills",
+        rounds: 9,
+        least: 2.0,
+    },
+    Peer {
+        what: "adk-skill 2.3.0",
+        variable: "PROWESS_PEERS_RUST",
+        script: None,
+        name: "adk-skill",
+        rounds: 9,
+        least: 2.0,
+    },
+    Peer {
+        what: "skm-core 0.1.0",
+        variable: "PROWESS_PEERS_RUST",
+        script: None,
+        name: "skm-core",
+        rounds: 9,
+        least: 2.0,
+    },
+    Peer {
+        what: "Eino 0.7.36",
+        variable: "PROWESS_PEERS_GO",
+        script: None,
+        name: "eino",
+        rounds: 9,
+        least: 3.0,
+    },
+    Peer {
+        what: "trpc-agent-go 1.10.0",
+        variable: "PROWESS_PEERS_GO",
+        script: None,
+        name: "trpc",
+        rounds: 9,
+        least: 3.0,
+    },
+];
+
+impl Peer {
+    /// Its median wall seconds for a project.
+    fn measure(&self, project: &Path, count: usize) -> Result<f64> {
+        let program = std::env::var(self.variable)
+            .with_context(|| format!("{} is not set", self.variable))?;
+        let mut command = Command::new(program);
+        if let Some(script) = self.script {
+            command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(script));
+        }
+        // The Rust harness needs the project, because one of the crates does.
+        let folder = match self.variable {
+            "PROWESS_PEERS_RUST" => project.to_owned(),
+            _ => project.join(".claude/skills"),
+        };
+        let rounds = if count > 1_000 { self.rounds } else { self.rounds * 3 };
+        let output = command
+            .arg(self.name)
+            .arg(folder)
+            .args([count, rounds].map(|n| n.to_string()))
+            .output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+        Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+    }
+}
+
+fn ms(seconds: f64) -> String {
+    format!("{:.2} ms", seconds * 1e3)
+}
+
 pub(crate) fn run() -> Result<Vec<Row>> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let mut rows = Vec::new();
+    let mut walls = Vec::new();
     for count in SIZES {
-        let root = skills(count)?;
+        let project = project(count)?;
+        let root = project.join(".claude/skills");
         let discover = || -> Result<()> {
             let catalog = Catalog::builder().source(DirectorySource::new(&root)).build();
             let snapshot = runtime.block_on(catalog.refresh());
@@ -127,8 +241,15 @@ pub(crate) fn run() -> Result<Vec<Row>> {
             ensure!(snapshot.diagnostics().is_empty(), "{:?}", snapshot.diagnostics());
             Ok(())
         };
-        let rounds = if count > 1_000 { 9 } else { 31 };
-        let [floor, ours] = medians(
+        let command = || -> Result<()> {
+            let arguments = ["list", "--no-default-roots", "--source"];
+            let output = Command::new(prowess()?).args(arguments).arg(&root).output()?;
+            let lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+            ensure!(lines == count + 1, "prowess list printed {lines} lines");
+            Ok(())
+        };
+        let rounds = if count > 1_000 { 15 } else { 51 };
+        let [floor, ours, list] = medians(
             rounds,
             [
                 &mut || {
@@ -137,35 +258,90 @@ pub(crate) fn run() -> Result<Vec<Row>> {
                     Ok(())
                 },
                 &mut || discover(),
+                &mut || command(),
             ],
         )?;
-        let detail =
-            |ours: f64, floor: f64| format!("{:.2} ms to {:.2} ms", ours * 1e3, floor * 1e3);
-        let what = format!("{count} skills: discovery with full validation, CPU, to the floor");
+        walls.push(ours.wall);
+        let detail = |ours: f64, other: f64| format!("{} to {}", ms(ours), ms(other));
+        let what = format!("{count} skills: discovery with full validation to the floor, CPU");
         rows.push(Row::at_most(&what, ours.cpu / floor.cpu, 2.0, &detail(ours.cpu, floor.cpu)));
-        let what = format!("{count} skills: discovery with full validation, wall, to the floor");
+        let what = format!("{count} skills: discovery with full validation to the floor, wall");
         rows.push(Row::at_most(&what, ours.wall / floor.wall, 1.0, &detail(ours.wall, floor.wall)));
-
-        let catalog = Catalog::builder().source(DirectorySource::new(&root)).build();
-        runtime.block_on(catalog.refresh());
-        let first = runtime.block_on(catalog.refresh());
-        let mut paths: Vec<PathBuf> =
-            (0..count).map(|at| root.join(format!("skill-{at:05}/SKILL.md"))).collect();
-        paths.push(root.clone());
-        let [stats, again] = medians(
-            rounds,
-            [&mut || stat_floor(&paths), &mut || {
-                ensure!(runtime.block_on(catalog.refresh()).is_same(&first), "a new snapshot");
-                Ok(())
-            }],
-        )?;
-        let what = format!("{count} skills: refresh with nothing changed, wall, to a stat loop");
-        rows.push(Row::at_most(
-            &what,
-            again.wall / stats.wall,
-            1.2,
-            &detail(again.wall, stats.wall),
-        ));
+        let what = format!("{count} skills: `prowess list`, start to exit, to the floor, wall");
+        rows.push(Row::at_most(&what, list.wall / floor.wall, 2.5, &detail(list.wall, floor.wall)));
+        rows.push(refresh_row(&runtime, &root, count, rounds)?);
+        for peer in &PEERS {
+            let what = format!("{count} skills: {} to discovery, wall", peer.what);
+            match peer.measure(&project, count) {
+                Ok(theirs) => {
+                    let ratio = theirs / ours.wall;
+                    rows.push(Row::at_least(&what, ratio, peer.least, &detail(theirs, ours.wall)));
+                }
+                Err(error) => {
+                    let why = format!("{error:#}").replace('\n', " ");
+                    rows.push(Row::not_measured(&what, &format!("≥ {}×", peer.least), &why));
+                }
+            }
+        }
     }
+    rows.push(memory_row(&runtime)?);
+    let growth = walls[2] / walls[1] / 10.0;
+    let what = "growth from 1,000 to 10,000 skills, to linear, wall";
+    rows.push(Row::at_most(what, growth, 1.25, &format!("{} to {}", ms(walls[2]), ms(walls[1]))));
     Ok(rows)
+}
+
+fn refresh_row(
+    runtime: &tokio::runtime::Runtime,
+    root: &Path,
+    count: usize,
+    rounds: usize,
+) -> Result<Row> {
+    let catalog = Catalog::builder().source(DirectorySource::new(root)).build();
+    runtime.block_on(catalog.refresh());
+    let first = runtime.block_on(catalog.refresh());
+    let mut paths: Vec<PathBuf> =
+        (0..count).map(|at| root.join(format!("skill-{at:05}/SKILL.md"))).collect();
+    paths.push(root.to_owned());
+    let [stats, again] = medians(
+        rounds,
+        [&mut || stat_floor(&paths), &mut || {
+            ensure!(runtime.block_on(catalog.refresh()).is_same(&first), "a new snapshot");
+            Ok(())
+        }],
+    )?;
+    let what = format!("{count} skills: refresh with nothing changed to a stat loop, wall");
+    let detail = format!("{} to {}", ms(again.wall), ms(stats.wall));
+    Ok(Row::at_most(&what, again.wall / stats.wall, 1.2, &detail))
+}
+
+/// The binary of the command line beside this one.
+fn prowess() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let path = own.parent().context("no folder")?.join("prowess");
+    ensure!(path.exists(), "{} is not built", path.display());
+    Ok(path)
+}
+
+/// What a snapshot of 10,000 skills keeps in memory, per skill.
+fn memory_row(runtime: &tokio::runtime::Runtime) -> Result<Row> {
+    let count = SIZES[2];
+    let root = project(count)?.join(".claude/skills");
+    let resident = || -> Result<f64> {
+        let status = fs::read_to_string("/proc/self/smaps_rollup")?;
+        let line = status.lines().find(|line| line.starts_with("Rss:")).context("no Rss")?;
+        Ok(line.split_whitespace().nth(1).context("no number")?.parse::<f64>()? * 1024.0)
+    };
+    // Let the allocator take what it reuses: only what is kept shall count.
+    let mut kept = Vec::new();
+    let mut marks = vec![];
+    for _ in 0..3 {
+        let catalog = Catalog::builder().source(DirectorySource::new(&root)).build();
+        kept.push((runtime.block_on(catalog.refresh()), catalog));
+        marks.push(resident()?);
+    }
+    let per_skill = (marks[2] - marks[1]) / count as f64;
+    drop(kept);
+    let what = "resident memory per skill, of 10,000, to 2 KiB";
+    Ok(Row::at_most(what, per_skill / 2048.0, 1.0, &format!("{per_skill:.0} bytes")))
 }

@@ -4,8 +4,9 @@
 //! has not changed since the last scan (size, times, inode) is taken from it; what was changed so
 //! shortly before a scan that a second change could hide behind the same times is read again.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,7 @@ pub(crate) struct Scanner {
     root: PathBuf,
     limits: ScanLimits,
     nested: Nested,
-    known: HashMap<PathBuf, Known>,
+    known: HashMap<OsString, Known>,
     last: Arc<SourceListing>,
     /// What the last scan said about folders and limits.
     last_notes: Vec<Diagnostic>,
@@ -122,7 +123,7 @@ impl Scanner {
             return Arc::clone(&self.last);
         }
         self.last_notes.clone_from(&notes);
-        let mut skills: Vec<(&PathBuf, &Arc<KnownSkill>)> = self
+        let mut skills: Vec<(&OsString, &Arc<KnownSkill>)> = self
             .known
             .iter()
             .filter_map(|(path, known)| match known {
@@ -188,8 +189,8 @@ pub fn find_skill_files(root: &Path, limits: ScanLimits) -> FoundFiles {
 struct Pass<'a> {
     scanner: &'a Scanner,
     root: &'a Folder,
-    known: &'a HashMap<PathBuf, Known>,
-    seen: HashMap<PathBuf, Known>,
+    known: &'a HashMap<OsString, Known>,
+    seen: HashMap<OsString, Known>,
     diagnostics: Vec<Diagnostic>,
     changed: AtomicBool,
     folders: AtomicUsize,
@@ -216,7 +217,7 @@ struct Seen {
 }
 
 impl<'a> Pass<'a> {
-    fn new(scanner: &'a Scanner, root: &'a Folder, known: &'a HashMap<PathBuf, Known>) -> Self {
+    fn new(scanner: &'a Scanner, root: &'a Folder, known: &'a HashMap<OsString, Known>) -> Self {
         let now = SystemTime::now().checked_sub(TIME_GRAIN).unwrap_or(UNIX_EPOCH);
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
@@ -299,7 +300,7 @@ impl<'a> Pass<'a> {
                 }
                 match seen.known {
                     Some(known) => {
-                        self.seen.insert(task.path, known);
+                        self.seen.insert(task.path.into_os_string(), known);
                     }
                     None => self.changed.store(true, Ordering::Relaxed),
                 }
@@ -353,7 +354,7 @@ impl<'a> Pass<'a> {
             }
             return seen;
         }
-        let known = self.known.get(&task.path);
+        let known = self.known.get(task.path.as_os_str());
         let known = match self.unchanged(task, known) {
             Some(known) => Some(known),
             None => {
@@ -448,7 +449,7 @@ impl<'a> Pass<'a> {
             Nested::Ignore => None,
             Nested::Find => self.folder(task, seen).ok().map(Arc::new),
         };
-        let path = self.scanner.root.join(&task.path).join(file);
+        let path = || self.scanner.root.join(&task.path).join(file);
         let failed = |diagnostic: Diagnostic, inside| {
             let diagnostics = vec![diagnostic];
             KnownSkill { file, stamp: None, found: None, diagnostics, inside }
@@ -460,13 +461,14 @@ impl<'a> Pass<'a> {
         let stamp = match read {
             Ok(stamp) => stamp,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let path = path();
                 let message = format!("{} is larger than {limit} bytes", path.display());
                 let diagnostic = finding(Code::FileTooLarge, &path, message)
                     .with_help("move long text into files of the skill");
                 return Known::Skill(Arc::new(failed(diagnostic, inside)));
             }
             Err(error) => {
-                let diagnostic = self.scanner.unreadable(&path, &error);
+                let diagnostic = self.scanner.unreadable(&path(), &error);
                 return Known::Skill(Arc::new(failed(diagnostic, inside)));
             }
         };
@@ -492,19 +494,20 @@ impl<'a> Pass<'a> {
             return Known::Skill(Arc::new(known));
         }
         let folder_name = self.folder_name(task);
+        let folder_name = folder_name.as_deref().map(OsStr::to_string_lossy);
         let options = match &folder_name {
-            Some(name) => Options::new().in_folder(name),
-            None => Options::new(),
+            Some(name) => Options::new().in_folder(name).without_body(),
+            None => Options::new().without_body(),
         };
         let parsed = Skill::parse_bytes(buffer, &options);
         let mut diagnostics = parsed.diagnostics;
         if file != FILE_NAMES[0] {
             let message = "The file is not named SKILL.md; most runtimes find nothing else";
-            let diagnostic = finding(Code::FileNameCase, &path, message.to_owned());
+            let diagnostic = finding(Code::FileNameCase, &path(), message.to_owned());
             diagnostics.push(diagnostic.with_help("rename it"));
         }
         if !diagnostics.is_empty() {
-            let shown: Arc<str> = path.display().to_string().into();
+            let shown: Arc<str> = path().display().to_string().into();
             for diagnostic in &mut diagnostics {
                 diagnostic.path = Some(Arc::clone(&shown));
             }
@@ -515,7 +518,7 @@ impl<'a> Pass<'a> {
                 file,
                 digest,
                 bytes: buffer.len() as u64,
-                body_chars: u32::try_from(skill.body.chars().count()).unwrap_or(u32::MAX),
+                body_chars: u32::try_from(parsed.body_chars).unwrap_or(u32::MAX),
                 name: skill.skill_name().clone(),
                 frontmatter: skill.frontmatter,
             })
@@ -523,15 +526,15 @@ impl<'a> Pass<'a> {
         Known::Skill(Arc::new(KnownSkill { file, stamp: trusted, found, diagnostics, inside }))
     }
 
-    fn folder_name(&self, task: &Task) -> Option<String> {
-        let name = match task.path.file_name() {
-            Some(name) => name.to_owned(),
-            None => match self.scanner.root.file_name() {
-                Some(name) => name.to_owned(),
-                None => std::fs::canonicalize(&self.scanner.root).ok()?.file_name()?.to_owned(),
-            },
+    fn folder_name<'t>(&self, task: &'t Task) -> Option<Cow<'t, OsStr>> {
+        if let Some(name) = task.path.file_name() {
+            return Some(Cow::Borrowed(name));
+        }
+        let root = match self.scanner.root.file_name() {
+            Some(_) => Cow::Borrowed(self.scanner.root.as_path()),
+            None => Cow::Owned(std::fs::canonicalize(&self.scanner.root).ok()?),
         };
-        Some(name.to_string_lossy().into_owned())
+        root.file_name().map(|name| Cow::Owned(name.to_owned()))
     }
 
     /// The folders and links inside a folder, sorted.

@@ -1,5 +1,6 @@
 //! One immutable generation of all skills.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -178,7 +179,8 @@ impl Snapshot {
     ) -> Self {
         let entries = source_entries(sources);
         let mut diagnostics = Vec::new();
-        let mut groups: HashMap<String, Vec<CatalogSkill>> = HashMap::new();
+        let total = sources.iter().map(|(_, listing)| listing.skills.len()).sum();
+        let mut everyone: Vec<CatalogSkill> = Vec::with_capacity(total);
         for (at, (entry, (_, listing))) in entries.iter().zip(sources).enumerate() {
             diagnostics.extend(listing.diagnostics.iter().cloned());
             let eager = resources.get(at);
@@ -189,12 +191,27 @@ impl Snapshot {
                     shadows: Vec::new(),
                     resources: eager.and_then(|eager| eager.get(number)).cloned(),
                 };
-                groups.entry(fold(found.name.as_str())).or_default().push(skill);
+                everyone.push(skill);
             }
         }
-        let (mut skills, mut ambiguous) = (Vec::with_capacity(groups.len()), Vec::new());
+        // Stable: within a name the order of sources and paths is kept.
+        everyone.sort_by(|a, b| fold(a.name()).cmp(&fold(b.name())));
+        let (mut skills, mut ambiguous) = (Vec::with_capacity(total), Vec::new());
         let mut shadowing = Vec::new();
-        for group in groups.into_values() {
+        let mut everyone = everyone.into_iter().peekable();
+        while let Some(skill) = everyone.next() {
+            let is_rival = |next: &CatalogSkill| fold(next.name()) == fold(skill.name());
+            let rival = everyone.next_if(is_rival);
+            let Some(rival) = rival else {
+                skills.push(skill);
+                continue;
+            };
+            let mut group = vec![skill, rival];
+            while let Some(rival) =
+                everyone.next_if(|next| fold(next.name()) == fold(group[0].name()))
+            {
+                group.push(rival);
+            }
             decide(group, precedence, &mut skills, &mut ambiguous, &mut shadowing);
         }
         let by_place = |a: &CatalogSkill, b: &CatalogSkill| {
@@ -310,8 +327,11 @@ impl CatalogSkill {
 
 /// Names that differ in nothing but case are one name: some file systems cannot tell them apart,
 /// and neither can most readers.
-fn fold(name: &str) -> String {
-    name.to_lowercase()
+fn fold(name: &str) -> Cow<'_, str> {
+    match name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(name.to_lowercase()),
+    }
 }
 
 /// Ids for the sources: labels in small letters, numbered where they repeat.
@@ -329,7 +349,7 @@ fn source_entries(sources: &[(Arc<dyn Source>, Arc<SourceListing>)]) -> Vec<Arc<
         .collect()
 }
 
-/// Picks the skill that a name leads to. The group is in the order of sources and paths.
+/// Picks the skill that a name leads to, of several in the order of sources and paths.
 fn decide(
     mut group: Vec<CatalogSkill>,
     precedence: Precedence,
@@ -337,10 +357,6 @@ fn decide(
     ambiguous: &mut Vec<CatalogSkill>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    if group.len() == 1 {
-        skills.append(&mut group);
-        return;
-    }
     // The best comes first: what is believed before what is not, then by the order of sources.
     if precedence != Precedence::FirstWins {
         group.reverse();

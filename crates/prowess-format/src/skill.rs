@@ -30,6 +30,7 @@ pub struct Options<'a> {
     pub(crate) folder: Option<&'a str>,
     pub(crate) profile: Profile,
     pub(crate) limits: Limits,
+    pub(crate) without_body: bool,
     pub(crate) file_exists: Option<&'a dyn Fn(&str) -> bool>,
 }
 
@@ -69,6 +70,13 @@ impl<'a> Options<'a> {
         self
     }
 
+    /// Leaves [`Skill::body`] empty, for whoever reads many skills to list them.
+    /// [`Parsed::body_chars`] says how long it is.
+    pub fn without_body(mut self) -> Self {
+        self.without_body = true;
+        self
+    }
+
     /// Also checks that relative links in the body lead to files of the skill.
     pub fn checking_links(mut self, file_exists: &'a dyn Fn(&str) -> bool) -> Self {
         self.file_exists = Some(file_exists);
@@ -84,6 +92,8 @@ pub struct Parsed {
     pub skill: Option<Skill>,
     /// What there is to say, in the order of the rules.
     pub diagnostics: Vec<Diagnostic>,
+    /// The length of the body in characters.
+    pub body_chars: usize,
 }
 
 impl Skill {
@@ -102,15 +112,19 @@ impl Skill {
     pub fn parse(text: &str, options: &Options<'_>) -> Parsed {
         let mut checker = Checker::new(text, options.profile);
         let Some(document) = Document::read(text, options, &mut checker) else {
-            return Parsed { skill: None, diagnostics: checker.finish() };
+            return Parsed { skill: None, diagnostics: checker.finish(), body_chars: 0 };
         };
         lint::check(&document, &mut checker);
         let name = document.name();
-        let body = document.body().to_owned();
+        let body_chars = document.body().chars().count();
+        let body = match options.without_body {
+            true => String::new(),
+            false => document.body().to_owned(),
+        };
         let frontmatter = Frontmatter::new(document.mapping);
         let described = frontmatter.description().is_some_and(|text| !text.is_empty());
         let skill = name.filter(|_| described).map(|name| Self { frontmatter, body, name });
-        Parsed { skill, diagnostics: checker.finish() }
+        Parsed { skill, diagnostics: checker.finish(), body_chars }
     }
 
     /// Reads a `SKILL.md` that may not even be text.
@@ -119,7 +133,8 @@ impl Skill {
             Ok(text) => Self::parse(text, options),
             Err(error) => {
                 let diagnostic = lint::not_utf8(bytes, error, options.profile);
-                Parsed { skill: None, diagnostics: diagnostic.into_iter().collect() }
+                let diagnostics = diagnostic.into_iter().collect();
+                Parsed { skill: None, diagnostics, body_chars: 0 }
             }
         }
     }

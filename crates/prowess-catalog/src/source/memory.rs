@@ -84,7 +84,8 @@ impl MemorySource {
         let mut listing = SourceListing::default();
         for (folder, files) in &self.folders {
             let Some(file) = files.get("SKILL.md") else { continue };
-            let parsed = Skill::parse_bytes(&file.bytes, &Options::new().in_folder(folder));
+            let parsed =
+                Skill::parse_bytes(&file.bytes, &Options::new().in_folder(folder).without_body());
             let path = format!("{}/{folder}/SKILL.md", self.info.location);
             let located = |diagnostic: prowess_format::Diagnostic| diagnostic.with_path(&*path);
             listing.diagnostics.extend(parsed.diagnostics.into_iter().map(located));
@@ -94,7 +95,7 @@ impl MemorySource {
                     file: "SKILL.md",
                     digest: Digest::of(&file.bytes),
                     bytes: file.bytes.len() as u64,
-                    body_chars: u32::try_from(skill.body.chars().count()).unwrap_or(u32::MAX),
+                    body_chars: u32::try_from(parsed.body_chars).unwrap_or(u32::MAX),
                     name: skill.skill_name().clone(),
                     frontmatter: skill.frontmatter,
                 })
