@@ -39,8 +39,11 @@ pub enum Nested {
 /// Times that are at most this old when a scan begins are not trusted by the next one.
 const TIME_GRAIN: Duration = Duration::from_millis(20);
 
-/// A level with fewer folders than this is not worth a thread.
-const FOLDERS_PER_THREAD: usize = 64;
+/// Fewer folders than this are not worth a thread.
+const FOLDERS_PER_THREAD: usize = 32;
+
+/// So many folders a thread takes at a time.
+const FOLDERS_PER_TURN: usize = 16;
 
 const FILE_NAMES: [&str; 2] = ["SKILL.md", "skill.md"];
 
@@ -314,30 +317,28 @@ impl<'a> Pass<'a> {
     fn look_at_all(&self, level: &[Task]) -> Vec<Seen> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = cores.min(level.len() / FOLDERS_PER_THREAD).max(1);
-        if threads == 1 {
-            let mut buffer = Vec::new();
-            return level.iter().map(|task| self.look_at(task, &mut buffer)).collect();
-        }
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::with_capacity(level.len()));
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let mut buffer = Vec::new();
-                    let mut own = Vec::with_capacity(level.len() / threads + FOLDERS_PER_THREAD);
-                    loop {
-                        let start = next.fetch_add(FOLDERS_PER_THREAD, Ordering::Relaxed);
-                        let end = (start + FOLDERS_PER_THREAD).min(level.len());
-                        if start >= end {
-                            break;
-                        }
-                        for (at, task) in level.iter().enumerate().take(end).skip(start) {
-                            own.push((at, self.look_at(task, &mut buffer)));
-                        }
-                    }
-                    done.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
-                });
+        let work = || {
+            let mut buffer = Vec::new();
+            let mut own = Vec::with_capacity(level.len() / threads + FOLDERS_PER_TURN);
+            loop {
+                let start = next.fetch_add(FOLDERS_PER_TURN, Ordering::Relaxed);
+                let end = (start + FOLDERS_PER_TURN).min(level.len());
+                if start >= end {
+                    break;
+                }
+                for (at, task) in level.iter().enumerate().take(end).skip(start) {
+                    own.push((at, self.look_at(task, &mut buffer)));
+                }
             }
+            done.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
         });
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_unstable_by_key(|(at, _)| *at);

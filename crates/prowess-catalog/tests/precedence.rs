@@ -3,7 +3,8 @@
 mod support;
 
 use prowess_catalog::{
-    Catalog, CatalogSkill, LookupError, MemorySource, Precedence, Snapshot, SourceInfo, Trust,
+    Catalog, CatalogBuilder, CatalogSkill, LookupError, MemorySource, Precedence, Snapshot,
+    SourceInfo, Trust,
 };
 use support::{codes, names, text};
 
@@ -20,12 +21,7 @@ fn trusted(label: &str, skills: &[&str]) -> MemorySource {
 
 async fn merged(precedence: Precedence, sources: Vec<MemorySource>) -> Snapshot {
     let builder = Catalog::builder().precedence(precedence);
-    sources
-        .into_iter()
-        .fold(builder, |builder, source| builder.source(source))
-        .build()
-        .refresh()
-        .await
+    sources.into_iter().fold(builder, CatalogBuilder::source).build().refresh().await
 }
 
 fn from<'a>(snapshot: &'a Snapshot, name: &str) -> &'a str {

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use prowess_catalog::{Catalog, DirectorySource, Snapshot};
+use prowess_catalog::{Catalog, CatalogSkill, DirectorySource, Snapshot};
 
 /// A folder of its own for one test.
 pub(crate) struct Tree {
@@ -54,7 +54,7 @@ pub(crate) async fn snapshot(source: DirectorySource) -> Snapshot {
 }
 
 pub(crate) fn names(snapshot: &Snapshot) -> Vec<&str> {
-    snapshot.skills().iter().map(|skill| skill.name()).collect()
+    snapshot.skills().iter().map(CatalogSkill::name).collect()
 }
 
 pub(crate) fn codes(snapshot: &Snapshot) -> Vec<&'static str> {

@@ -4,16 +4,19 @@ use std::str::Utf8Error;
 
 use super::{Checker, Code, Profile};
 use crate::diagnostic::Diagnostic;
+use crate::fields::{Field, field};
 use crate::name::SkillName;
 use crate::skill::Options;
 use crate::span::{ByteRange, Span};
 use crate::split::{ClosingLine, Split, SplitError, split};
-use crate::yaml::{self, Mapping, Node, Note, NoteKind, Value, YamlError};
+use crate::yaml::{self, Entry, Mapping, Node, Note, NoteKind, Value, YamlError};
 
 pub(crate) struct Document<'a> {
     pub(crate) source: &'a str,
     pub(crate) split: Split,
     pub(crate) mapping: Mapping,
+    /// The field of each entry of the mapping, where there is one.
+    fields: Vec<Option<&'static Field>>,
     pub(crate) folder: Option<&'a str>,
     pub(crate) file_exists: Option<&'a dyn Fn(&str) -> bool>,
 }
@@ -53,7 +56,13 @@ impl<'a> Document<'a> {
             return None;
         }
         let Options { folder, file_exists, .. } = *options;
-        Some(Self { source, split, mapping, folder, file_exists })
+        let fields = mapping.iter().map(|entry| field(&entry.key)).collect();
+        Some(Self { source, split, mapping, fields, folder, file_exists })
+    }
+
+    /// The entries of the frontmatter, each with the field that it is.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Entry, Option<&'static Field>)> {
+        self.mapping.iter().zip(self.fields.iter().copied())
     }
 
     pub(crate) fn body(&self) -> &'a str {

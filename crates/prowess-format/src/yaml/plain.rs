@@ -8,6 +8,7 @@
 use super::Limits;
 use super::scalar::resolve;
 use super::value::{Entry, Mapping, Node, Value};
+use crate::name::is_printable_ascii;
 use crate::span::ByteRange;
 
 /// More keys or items than this are left to the full reader, which has the budgets.
@@ -239,19 +240,16 @@ fn quoted(text: &str, quote: u8) -> Option<&str> {
 /// Whether a scalar that begins like a plain one is plain to its end.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let mut ascii = true;
-    let mut previous = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        match byte {
-            0..0x20 | 0x7f => return false,
-            b':' if matches!(bytes.get(at + 1), None | Some(b' ')) => return false,
-            b'#' if previous == b' ' => return false,
-            0x80.. => ascii = false,
-            _ => {}
+    if !is_printable_ascii(text) {
+        let has_controls = bytes.iter().any(|byte| *byte < 0x20 || *byte == 0x7f);
+        if has_controls || !has_only_plain_unicode(text) {
+            return false;
         }
-        previous = byte;
     }
-    ascii || has_only_plain_unicode(text)
+    let ends_key = |at: usize| matches!(bytes.get(at + 1), None | Some(b' '));
+    let begins_comment = |at: usize| at > 0 && bytes[at - 1] == b' ';
+    !memchr::memchr_iter(b':', bytes).any(ends_key)
+        && !memchr::memchr_iter(b'#', bytes).any(begins_comment)
 }
 
 /// Whether no character needs YAML's attention: line separators, controls, byte order marks.

@@ -8,9 +8,9 @@ use crate::yaml::Entry;
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
     let profile = checker.profile;
     let unknown: Vec<&Entry> = document
-        .mapping
-        .iter()
-        .filter(|entry| !field(&entry.key).is_some_and(|field| is_known(field, profile)))
+        .entries()
+        .filter(|(_, field)| !field.is_some_and(|field| is_known(field, profile)))
+        .map(|(entry, _)| entry)
         .collect();
     if unknown.is_empty() {
         return;

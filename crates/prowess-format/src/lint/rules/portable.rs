@@ -1,8 +1,8 @@
 //! What works here and is refused elsewhere.
 
-use crate::fields::{Origin, field};
+use crate::fields::Origin;
 use crate::lint::{Checker, Code, Document};
-use crate::yaml::{Entry, Node, Value};
+use crate::yaml::{Node, Value};
 
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
     check_extensions(document, checker);
@@ -15,9 +15,10 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
 
 /// One remark for all fields that the specification does not have.
 fn check_extensions(document: &Document<'_>, checker: &mut Checker<'_>) {
-    let is_extension =
-        |entry: &&Entry| field(&entry.key).is_some_and(|field| field.origin != Origin::Spec);
-    let mut extensions = document.mapping.iter().filter(is_extension);
+    let mut extensions = document
+        .entries()
+        .filter(|(_, field)| field.is_some_and(|field| field.origin != Origin::Spec))
+        .map(|(entry, _)| entry);
     let Some(first) = extensions.next() else { return };
     let mut keys = vec![first.key.as_str()];
     keys.extend(extensions.map(|entry| entry.key.as_str()));

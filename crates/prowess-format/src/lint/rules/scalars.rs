@@ -1,15 +1,15 @@
 //! Texts that are not what they seem: read otherwise by others, cut by a comment, invisible.
 
-use crate::fields::{FieldKind, field};
+use crate::fields::FieldKind;
 use crate::lint::{Checker, Code, Document};
-use crate::name::is_deceptive;
+use crate::name::{is_deceptive, is_printable_ascii};
 use crate::span::ByteRange;
 use crate::yaml::{Entry, Node, Value, yaml11_reading};
 
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
-    for entry in &document.mapping {
-        let is_text = field(&entry.key)
-            .is_some_and(|field| matches!(field.kind, FieldKind::Text | FieldKind::Hint));
+    for (entry, field) in document.entries() {
+        let is_text =
+            field.is_some_and(|field| matches!(field.kind, FieldKind::Text | FieldKind::Hint));
         if is_text && entry.value.as_str().is_some() {
             check_ambiguous(document, &entry.key, &entry.value, checker);
             check_characters(&entry.key, &entry.value, checker);
@@ -55,8 +55,7 @@ fn check_ambiguous(document: &Document<'_>, key: &str, node: &Node, checker: &mu
 
 fn check_characters(key: &str, node: &Node, checker: &mut Checker<'_>) {
     let Some(text) = node.as_str() else { return };
-    // Nearly all text is printable ASCII; only the rest needs a closer look.
-    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+    if is_printable_ascii(text) {
         return;
     }
     let deceptive = |c: &char| is_deceptive(*c) && !matches!(c, '\n' | '\t');

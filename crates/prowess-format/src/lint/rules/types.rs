@@ -1,6 +1,6 @@
 //! Values of the wrong type, and words that mean nothing.
 
-use crate::fields::{Field, FieldKind, field};
+use crate::fields::{Field, FieldKind};
 use crate::lint::{Checker, Code, Document, Profile};
 use crate::yaml::{Entry, Node, Value};
 
@@ -8,8 +8,8 @@ use crate::yaml::{Entry, Node, Value};
 const MAX_COMPATIBILITY_CHARS: usize = 500;
 
 pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
-    for entry in &document.mapping {
-        let Some(field) = field(&entry.key) else { continue };
+    for (entry, field) in document.entries() {
+        let Some(field) = field else { continue };
         check_kind(field, entry, checker);
         if field.key == "compatibility" {
             check_compatibility(entry, checker);
