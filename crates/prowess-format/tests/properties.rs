@@ -7,6 +7,11 @@ use proptest::prelude::*;
 use prowess_format::yaml::{Limits, Mapping, Node, Number, Value, read, read_plain, write};
 use prowess_format::{Options, Skill};
 
+/// `PROPTEST_CASES`, or many.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4096)
+}
+
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-zA-Z0-9 _.:#-]{0,24}",
@@ -119,7 +124,7 @@ fn lines() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn what_is_written_reads_back_the_same(mapping in mapping_of(node())) {
