@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::found::SourceListing;
+use crate::merge::Precedence;
 use crate::resource::{ResourceDiscovery, ResourceListing, ResourceScope};
-use crate::snapshot::{Precedence, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::source::{Scope, Source, SourceFactory};
 
 /// All sources, and the newest snapshot of them. Cheap to clone; readers never block.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::limits::ScanLimits;
+use crate::merge::Precedence;
 use crate::roots::{Environment, Root, RootOrigin};
-use crate::snapshot::Precedence;
 
 /// The settings of a `prowess.toml`.
 ///

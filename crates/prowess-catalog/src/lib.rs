@@ -13,10 +13,12 @@ mod error;
 mod found;
 mod labels;
 mod limits;
+mod merge;
 mod read;
 mod resource;
 mod roots;
 mod scan;
+mod skill;
 mod snapshot;
 mod source;
 mod tree_digest;
@@ -30,12 +32,14 @@ pub use error::ReadError;
 pub use found::{FoundSkill, SourceListing};
 pub use labels::label_of;
 pub use limits::ScanLimits;
+pub use merge::Precedence;
 pub use resource::{
     LeftOut, Resource, ResourceDiscovery, ResourceKind, ResourceListing, ResourceScope,
 };
 pub use roots::{Environment, Root, RootOrigin, default_roots, variable_roots};
 pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files};
-pub use snapshot::{CatalogSkill, LookupError, Precedence, Snapshot, SourceEntry};
+pub use skill::{CatalogSkill, SourceEntry};
+pub use snapshot::{LookupError, Snapshot};
 pub use source::{
     DirectorySource, MemoryFile, MemorySource, Scope, Source, SourceFactory, SourceFuture,
     SourceInfo, Trust,

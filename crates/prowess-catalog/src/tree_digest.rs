@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::beneath::ResourcePath;
 use crate::error::ReadError;
 use crate::resource::ResourceScope;
-use crate::snapshot::CatalogSkill;
+use crate::skill::CatalogSkill;
 
 /// The digest of all files of a skill, written `v1:` and 64 hexadecimal digits.
 ///
@@ -98,10 +98,5 @@ impl CatalogSkill {
             }
         }
         Ok(hasher.finish())
-    }
-
-    /// The bytes of a resource.
-    pub async fn read_resource(&self, path: &ResourcePath) -> Result<Vec<u8>, ReadError> {
-        self.source().read_resource(self.found(), path).await
     }
 }

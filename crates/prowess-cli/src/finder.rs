@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use prowess_catalog::{
-    Catalog, Config, DirectorySource, Environment, LookupError, Root, RootOrigin, Snapshot,
-    default_roots, label_of, variable_roots,
+    Catalog, CatalogSkill, Config, DirectorySource, Environment, LookupError, Root, RootOrigin,
+    Snapshot, default_roots, label_of, variable_roots,
 };
 
 use crate::cli::CatalogArgs;
 use crate::progress;
+use crate::terminal::safe_line;
 
 /// Everything that decides where skills are looked for.
 pub(crate) struct Finder {
@@ -55,13 +56,19 @@ impl Finder {
     }
 }
 
-/// What to say when a name leads nowhere.
-pub(crate) fn explain(error: &LookupError, snapshot: &Snapshot) -> String {
-    let count = snapshot.skills().len();
-    match error {
-        LookupError::Unknown { nearest: None, .. } => {
-            format!("{error}; {count} others are: `prowess list` shows them")
-        }
-        _ => error.to_string(),
-    }
+/// The skill of this name. If there is none, says so on standard error.
+pub(crate) fn skill_or_complaint<'a>(
+    snapshot: &'a Snapshot,
+    name: &str,
+) -> Option<&'a CatalogSkill> {
+    let error = match snapshot.get(name) {
+        Ok(skill) => return Some(skill),
+        Err(error) => error,
+    };
+    let others = match &error {
+        LookupError::Unknown { nearest: None, .. } => "; `prowess list` shows those that are there",
+        _ => "",
+    };
+    anstream::eprintln!("Error: {}{others}", safe_line(&error.to_string()));
+    None
 }

@@ -9,19 +9,15 @@ use serde_json::{Value, json};
 use super::list::skill_json;
 use crate::Outcome;
 use crate::cli::InfoArgs;
-use crate::finder::{Finder, explain};
+use crate::finder::{Finder, skill_or_complaint};
 use crate::report;
-use crate::terminal::{safe, safe_line};
+use crate::terminal::safe_line;
 
 pub(crate) fn run(arguments: &InfoArgs) -> anyhow::Result<Outcome> {
     let finder = Finder::new(&arguments.catalog)?;
     let snapshot = finder.snapshot();
-    let skill = match snapshot.get(&arguments.name) {
-        Ok(skill) => skill,
-        Err(error) => {
-            anstream::eprintln!("Error: {}", safe(&explain(&error, &snapshot)));
-            return Ok(Outcome::Findings);
-        }
+    let Some(skill) = skill_or_complaint(&snapshot, &arguments.name) else {
+        return Ok(Outcome::Findings);
     };
     let path = skill.path().display().to_string();
     let diagnostics: Vec<&Diagnostic> = snapshot

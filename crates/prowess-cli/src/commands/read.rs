@@ -8,19 +8,15 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::cli::ReadArgs;
-use crate::finder::{Finder, explain};
+use crate::finder::{Finder, skill_or_complaint};
 use crate::report;
 use crate::terminal::safe;
 
 pub(crate) fn run(arguments: &ReadArgs) -> anyhow::Result<Outcome> {
     let finder = Finder::new(&arguments.catalog)?;
     let snapshot = finder.snapshot();
-    let skill = match snapshot.get(&arguments.name) {
-        Ok(skill) => skill,
-        Err(error) => {
-            anstream::eprintln!("Error: {}", safe(&explain(&error, &snapshot)));
-            return Ok(Outcome::Findings);
-        }
+    let Some(skill) = skill_or_complaint(&snapshot, &arguments.name) else {
+        return Ok(Outcome::Findings);
     };
     let bytes = match read(&finder, skill, arguments.path.as_deref()) {
         Ok(bytes) => bytes,

@@ -1,0 +1,118 @@
+//! A skill and the source that it is in.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use prowess_format::Digest;
+
+use crate::beneath::ResourcePath;
+use crate::error::ReadError;
+use crate::found::FoundSkill;
+use crate::resource::{Resource, ResourceListing, ResourceScope};
+use crate::source::{Source, Trust};
+
+/// A skill in a snapshot: what was found, and in which source.
+#[derive(Clone)]
+pub struct CatalogSkill {
+    pub(crate) found: Arc<FoundSkill>,
+    pub(crate) source: Arc<SourceEntry>,
+    /// The skills of the same name that this one hides.
+    pub(crate) shadows: Vec<CatalogSkill>,
+    /// Its resources, where they are found together with the skills.
+    pub(crate) resources: Option<Arc<ResourceListing>>,
+}
+
+/// A source in a snapshot.
+pub struct SourceEntry {
+    /// What `name@id` calls it: its label in small letters, made unique.
+    pub id: String,
+    pub(crate) source: Arc<dyn Source>,
+}
+
+impl std::fmt::Debug for SourceEntry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("SourceEntry").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for CatalogSkill {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("CatalogSkill")
+            .field("name", &self.name())
+            .field("source", &self.source.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CatalogSkill {
+    /// What was found.
+    pub fn found(&self) -> &Arc<FoundSkill> {
+        &self.found
+    }
+
+    /// The name that identifies it.
+    pub fn name(&self) -> &str {
+        self.found.name.as_str()
+    }
+
+    /// The source that it is in.
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.source.source
+    }
+
+    /// What `name@id` calls the source.
+    pub fn source_id(&self) -> &str {
+        &self.source.id
+    }
+
+    /// How far it is believed.
+    pub fn trust(&self) -> Trust {
+        self.source().info().trust
+    }
+
+    /// The path of its `SKILL.md`, from the location of its source.
+    pub fn path(&self) -> PathBuf {
+        Path::new(&self.source().info().location).join(self.found.path())
+    }
+
+    /// The skills of the same name that this one hides.
+    pub fn shadows(&self) -> &[CatalogSkill] {
+        &self.shadows
+    }
+
+    /// Its resources: those that were found with it, else those that are there now.
+    pub async fn resources(&self, scope: ResourceScope) -> Result<ResourceListing, ReadError> {
+        match &self.resources {
+            Some(known) if scope == ResourceScope::default() => Ok(ResourceListing::clone(known)),
+            _ => self.source().resources(&self.found, scope).await,
+        }
+    }
+
+    /// Its docs: the `.md` and `.txt` files at any depth that can be put into a prompt, in the
+    /// order of their paths.
+    pub async fn docs(&self) -> Result<Vec<Resource>, ReadError> {
+        let listing = self.source().resources(&self.found, ResourceScope::Recursive).await?;
+        Ok(listing.resources.into_iter().filter(Resource::is_doc).collect())
+    }
+
+    /// The text, if it is still the one that was found.
+    pub async fn read(&self) -> Result<Vec<u8>, ReadError> {
+        let bytes = self.source().read(&self.found).await?;
+        let actual = Digest::of(&bytes);
+        match actual == self.found.digest {
+            true => Ok(bytes),
+            false => Err(ReadError::ContentChanged { expected: self.found.digest, actual }),
+        }
+    }
+
+    /// The bytes of a resource.
+    pub async fn read_resource(&self, path: &ResourcePath) -> Result<Vec<u8>, ReadError> {
+        self.source().read_resource(&self.found, path).await
+    }
+
+    /// `name@source`.
+    pub fn qualified_name(&self) -> String {
+        format!("{}@{}", self.name(), self.source.id)
+    }
+}
