@@ -163,9 +163,6 @@ impl<'a> Composer<'a> {
             if duplicate {
                 return Err((self.duplicate(&entries, key), key_range));
             }
-            if key == "<<" {
-                self.notes.push(Note { range: key_range, kind: NoteKind::MergeKeyKept });
-            }
             let (event, span) = self.next()?;
             let mut value = self.node(event, span, depth + 1)?;
             if value.range.start == value.range.end && value.value == Value::Null {
@@ -178,8 +175,11 @@ impl<'a> Composer<'a> {
     fn key(&mut self, event: Event<'a>, span: Span) -> Result<(String, ByteRange), Failure> {
         let range = self.range(span);
         match event {
-            Event::Scalar(text, _, anchor, _) => {
+            Event::Scalar(text, style, anchor, _) => {
                 self.charge_node(range)?;
+                if text == "<<" && style == ScalarStyle::Plain {
+                    self.notes.push(Note { range, kind: NoteKind::MergeKeyKept });
+                }
                 self.text_bytes += text.len();
                 let key = text.into_owned();
                 if anchor != 0 {
