@@ -8,7 +8,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat,
+};
 use rustix::io::Errno;
 
 /// A path inside a skill: relative, without `..`, as the author of a skill would write it.
@@ -107,6 +109,11 @@ impl Folder {
     pub(crate) fn open_folder(&self, path: &Path) -> io::Result<Self> {
         let handle = openat(&self.handle, path, READ_FOLDER, Mode::empty())?;
         Ok(Self { handle })
+    }
+
+    /// What is at a path below this folder; links are followed.
+    pub(crate) fn stat(&self, path: &Path) -> io::Result<Stamp> {
+        Ok(Stamp::from(&statat(&self.handle, path, AtFlags::empty())?))
     }
 
     /// Opens a `SKILL.md` at a path below this folder; links are followed wherever they lead.

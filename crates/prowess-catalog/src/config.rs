@@ -9,12 +9,14 @@ use serde::Deserialize;
 use crate::limits::ScanLimits;
 use crate::merge::Precedence;
 use crate::roots::{Environment, Root, RootOrigin};
+use crate::source::Trust;
 
 /// The settings of a `prowess.toml`.
 ///
 /// ```toml
 /// [skills]
 /// sources = ["./skills", "~/team-skills"]  # later ones win; relative to this file
+/// untrusted_sources = ["./downloaded"]     # below all others; they hide nothing that is trusted
 /// default_roots = true
 /// precedence = "last-wins"                 # or "first-wins", "refuse-ambiguous"
 ///
@@ -25,6 +27,8 @@ use crate::roots::{Environment, Root, RootOrigin};
 /// bytes = 1073741824
 /// file_bytes = 10485760
 /// resources = 10000
+/// resource_depth = 16
+/// resource_bytes = 67108864
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,6 +78,7 @@ struct File {
 #[serde(deny_unknown_fields, default)]
 struct Skills {
     sources: Vec<PathBuf>,
+    untrusted_sources: Vec<PathBuf>,
     default_roots: Option<bool>,
     precedence: PrecedenceWord,
 }
@@ -96,6 +101,8 @@ struct Scan {
     bytes: Option<u64>,
     file_bytes: Option<u64>,
     resources: Option<usize>,
+    resource_depth: Option<usize>,
+    resource_bytes: Option<u64>,
 }
 
 impl Config {
@@ -105,7 +112,11 @@ impl Config {
         let mut folders = environment.project_folders();
         folders.reverse();
         folders.extend(environment.prowess_home());
-        let file = folders.iter().map(|folder| folder.join("prowess.toml")).find(|f| f.is_file());
+        // Whatever has that name is meant: if it cannot be read, that is told.
+        let file = folders
+            .iter()
+            .map(|folder| folder.join("prowess.toml"))
+            .find(|file| fs::symlink_metadata(file).is_ok());
         match file {
             Some(file) => Self::read(&file, environment),
             None => Ok(Self::default()),
@@ -120,17 +131,17 @@ impl Config {
             ConfigError::Invalid { path: path.to_owned(), cause: Box::new(cause) }
         })?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        let resolve = |source: PathBuf| {
-            let path = match (source.strip_prefix("~"), &environment.home) {
-                (Ok(rest), Some(home)) => home.join(rest),
-                _ => folder.join(source),
-            };
-            Root { path, origin: RootOrigin::Configuration }
+        let resolve = |source: PathBuf, trust: Trust| {
+            let path = folder.join(environment.expand(source));
+            Root::new(path, RootOrigin::Configuration).with_trust(trust)
         };
         let default = ScanLimits::default();
         Ok(Self {
             path: Some(path.to_owned()),
-            sources: skills.sources.into_iter().map(resolve).collect(),
+            sources: (skills.untrusted_sources.into_iter())
+                .map(|source| resolve(source, Trust::Untrusted))
+                .chain(skills.sources.into_iter().map(|source| resolve(source, Trust::Trusted)))
+                .collect(),
             default_roots: skills.default_roots,
             precedence: match skills.precedence {
                 PrecedenceWord::LastWins => Precedence::LastWins,
@@ -144,6 +155,8 @@ impl Config {
                 bytes: scan.bytes.unwrap_or(default.bytes),
                 file_bytes: scan.file_bytes.unwrap_or(default.file_bytes),
                 resources: scan.resources.unwrap_or(default.resources),
+                resource_depth: scan.resource_depth.unwrap_or(default.resource_depth),
+                resource_bytes: scan.resource_bytes.unwrap_or(default.resource_bytes),
             },
         })
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use prowess_format::Digest;
 
@@ -74,16 +75,29 @@ impl ContentStore for MemoryContent {
     }
 }
 
+/// How the names of files begin that are not whole yet.
+const UNFINISHED: &str = ".new-";
+
 /// Content in files: `content/ab/cdef…`, each written beside its place and moved there.
 #[derive(Clone, Debug)]
 pub struct FileContent {
     root: PathBuf,
+    grace: Duration,
 }
+
+/// Younger content is not garbage: whoever has put it may not have said yet who needs it.
+const GRACE: Duration = Duration::from_secs(600);
 
 impl FileContent {
     /// Content below `home`, which is made when it is needed.
     pub fn new(home: impl Into<PathBuf>) -> Self {
-        Self { root: home.into().join("content") }
+        Self { root: home.into().join("content"), grace: GRACE }
+    }
+
+    /// How long content is spared by [`ContentStore::collect_garbage`] after it was put.
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
@@ -92,10 +106,16 @@ impl FileContent {
         self.root.join(shelf).join(rest)
     }
 
+    fn is_old(&self, file: &fs::DirEntry) -> bool {
+        let modified = file.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        age.is_some_and(|age| age >= self.grace)
+    }
+
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let shelf = path.parent().unwrap_or(&self.root);
         fs::create_dir_all(shelf)?;
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(shelf)?;
+        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(shelf)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;
@@ -108,9 +128,16 @@ impl ContentStore for FileContent {
         let digest = Digest::of(bytes);
         let path = self.path(&digest);
         // What is there counts only if it is right.
-        if !matches!(self.get(&digest), Ok(Some(_))) {
-            self.write(&path, bytes).map_err(|cause| ContentError::Io { path, cause })?;
-        }
+        let written = match self.get(&digest) {
+            // Put again, it is young again.
+            Ok(Some(_)) => fs::File::options()
+                .append(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(SystemTime::now()))
+                .or_else(|_| self.write(&path, bytes)),
+            _ => self.write(&path, bytes),
+        };
+        written.map_err(|cause| ContentError::Io { path, cause })?;
         Ok(digest)
     }
 
@@ -141,11 +168,19 @@ impl ContentStore for FileContent {
             for file in files.filter_map(Result::ok) {
                 let (shelf, name) = (shelf.file_name(), file.file_name());
                 let hex = format!("{}{}", shelf.to_string_lossy(), name.to_string_lossy());
-                let Ok(digest) = hex.parse::<Digest>() else { continue };
-                if !referenced.contains(&digest) {
+                // What a crash left behind is garbage too; other people's files are not ours.
+                let is_leftover = name.to_string_lossy().starts_with(UNFINISHED);
+                let is_unneeded = match hex.parse::<Digest>() {
+                    Ok(digest) => !referenced.contains(&digest),
+                    Err(_) => is_leftover,
+                };
+                if is_unneeded && self.is_old(&file) {
                     let path = file.path();
-                    fs::remove_file(&path).map_err(|cause| failed(&path, cause))?;
-                    removed += 1;
+                    match fs::remove_file(&path) {
+                        Ok(()) => removed += usize::from(!is_leftover),
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(cause) => return Err(failed(&path, cause)),
+                    }
                 }
             }
         }

@@ -23,7 +23,7 @@ pub enum ReadError {
         cause: InvalidResourcePath,
     },
     /// The path leads out of the skill's folder.
-    #[error("'{path}' leads out of the skill's folder")]
+    #[error("'{path}' leads out of the skill's folder, or in circles")]
     Outside {
         /// The path that was asked for.
         path: String,
@@ -56,6 +56,17 @@ pub enum ReadError {
         /// What is there now.
         actual: Digest,
     },
+    /// The skill's folder is not the one that was found.
+    #[error("the skill has been moved or replaced since it was found")]
+    Replaced,
+    /// Not everything in the skill's folder can be read, so that nothing can be said of the whole.
+    #[error("'{path}' is not counted: {why}")]
+    Incomplete {
+        /// What is left out.
+        path: String,
+        /// Why.
+        why: &'static str,
+    },
     /// The system refuses.
     #[error("'{path}' cannot be read: {cause}")]
     Io {
@@ -76,7 +87,8 @@ impl ReadError {
             Self::NotAFile { .. } => "not_a_file",
             Self::HardLink { .. } => "hard_link",
             Self::TooLarge { .. } => "too_large",
-            Self::ContentChanged { .. } => "content_changed",
+            Self::ContentChanged { .. } | Self::Replaced => "content_changed",
+            Self::Incomplete { .. } => "incomplete",
             Self::Io { .. } => "io",
         }
     }

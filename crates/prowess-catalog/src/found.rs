@@ -18,6 +18,10 @@ pub struct FoundSkill {
     pub file: &'static str,
     /// The sha256 of its `SKILL.md`.
     pub digest: Digest,
+    /// Whether its `SKILL.md` may be run.
+    pub executable: bool,
+    /// What identifies its file on this machine.
+    pub(crate) identity: (u64, u64),
     /// The length of its `SKILL.md`.
     pub bytes: u64,
     /// The characters of its body, for estimates.

@@ -34,7 +34,8 @@ pub use labels::label_of;
 pub use limits::ScanLimits;
 pub use merge::Precedence;
 pub use resource::{
-    LeftOut, Resource, ResourceDiscovery, ResourceKind, ResourceListing, ResourceScope,
+    LeftOut, LeftOutReason, Resource, ResourceDiscovery, ResourceKind, ResourceListing,
+    ResourceScope,
 };
 pub use roots::{Environment, Root, RootOrigin, default_roots, variable_roots};
 pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files};

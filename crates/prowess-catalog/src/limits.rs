@@ -12,10 +12,14 @@ pub struct ScanLimits {
     pub entries: usize,
     /// Bytes of `SKILL.md` files that are read, all in all.
     pub bytes: u64,
-    /// Bytes of one `SKILL.md`, or of one resource.
+    /// Bytes of one `SKILL.md`.
     pub file_bytes: u64,
     /// Resources of one skill.
     pub resources: usize,
+    /// How many levels below a skill's folder its resources may be.
+    pub resource_depth: usize,
+    /// Bytes of one resource.
+    pub resource_bytes: u64,
 }
 
 impl Default for ScanLimits {
@@ -27,6 +31,8 @@ impl Default for ScanLimits {
             bytes: 1 << 30,
             file_bytes: 10 << 20,
             resources: 10_000,
+            resource_depth: 16,
+            resource_bytes: 64 << 20,
         }
     }
 }
@@ -46,5 +52,7 @@ impl ScanLimits {
         with_bytes bytes: u64;
         with_file_bytes file_bytes: u64;
         with_resources resources: usize;
+        with_resource_depth resource_depth: usize;
+        with_resource_bytes resource_bytes: u64;
     }
 }

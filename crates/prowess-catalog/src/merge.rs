@@ -1,7 +1,7 @@
 //! Who hides whom, when sources are merged.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use prowess_format::{Code, Diagnostic, Level};
@@ -52,6 +52,7 @@ pub(crate) fn merge(
                 found: Arc::clone(found),
                 source: Arc::clone(entry),
                 shadows: Vec::new(),
+                is_second: false,
                 resources: eager.and_then(|eager| eager.get(number)).cloned(),
             };
             everyone.push(skill);
@@ -88,7 +89,7 @@ pub(crate) fn merge(
 
 /// Names that differ in nothing but case are one name: some file systems cannot tell them apart,
 /// and neither can most readers.
-fn fold(name: &str) -> Cow<'_, str> {
+pub(crate) fn fold(name: &str) -> Cow<'_, str> {
     match name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         true => Cow::Borrowed(name),
         false => Cow::Owned(name.to_lowercase()),
@@ -97,17 +98,17 @@ fn fold(name: &str) -> Cow<'_, str> {
 
 /// Ids for the sources: labels in small letters, numbered where they repeat.
 fn source_entries(sources: &[(Arc<dyn Source>, Arc<SourceListing>)]) -> Vec<Arc<SourceEntry>> {
-    let mut used: HashMap<String, usize> = HashMap::new();
-    sources
-        .iter()
-        .map(|(source, _)| {
-            let label = source.info().label.to_lowercase().replace([' ', '@'], "-");
-            let count = used.entry(label.clone()).or_default();
-            *count += 1;
-            let id = if *count == 1 { label } else { format!("{label}-{count}") };
-            Arc::new(SourceEntry { id, source: Arc::clone(source) })
-        })
-        .collect()
+    let mut used: HashSet<String> = HashSet::new();
+    let mut entries = Vec::with_capacity(sources.len());
+    for (source, _) in sources {
+        let label = source.info().label.to_lowercase().replace([' ', '@', '/'], "-");
+        let numbered = (2..).map(|number| format!("{label}-{number}"));
+        let mut candidates = std::iter::once(label.clone()).chain(numbered);
+        let id = candidates.find(|id| !used.contains(id)).unwrap_or(label.clone());
+        used.insert(id.clone());
+        entries.push(Arc::new(SourceEntry { id, source: Arc::clone(source) }));
+    }
+    entries
 }
 
 /// Picks the skill that a name leads to, of several in the order of sources and paths.
@@ -123,6 +124,17 @@ fn decide(
         group.reverse();
     }
     group.sort_by_key(|skill| std::cmp::Reverse(skill.trust()));
+    // The same file by two ways is one skill.
+    let mut files = HashSet::new();
+    group.retain(|skill| skill.found.identity == (0, 0) || files.insert(skill.found.identity));
+    if group.len() == 1 {
+        skills.append(&mut group);
+        return;
+    }
+    let mut sources = HashSet::new();
+    for skill in &mut group {
+        skill.is_second = !sources.insert(skill.source.id.clone());
+    }
     let believed = group[0].trust();
     let rivals = group.iter().filter(|skill| skill.trust() == believed).count();
     if precedence == Precedence::RefuseAmbiguous && rivals > 1 {
@@ -151,19 +163,11 @@ fn decide(
             true => "an untrusted source never hides a trusted one; rename the skill",
             false => "rename one of the two, or remove it",
         };
-        let help = format!("{help}; it can be reached as '{}'", reachable_name(skill, &winner));
+        let help = format!("{help}; it can be reached as '{}'", skill.qualified_name());
         diagnostics.push(about(skill, Code::ShadowedSkill, Level::Warning, message, &help));
     }
     winner.shadows = group;
     skills.push(winner);
-}
-
-/// The name under which a hidden skill can be reached.
-fn reachable_name(skill: &CatalogSkill, winner: &CatalogSkill) -> String {
-    match skill.source.id == winner.source.id {
-        true => format!("{}@{}", skill.name(), skill.found.folder.display()),
-        false => skill.qualified_name(),
-    }
 }
 
 fn about(

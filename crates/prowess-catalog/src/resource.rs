@@ -80,7 +80,7 @@ pub enum ResourceDiscovery {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResourceScope {
-    /// Files beside `SKILL.md` and one level down in every folder.
+    /// Files beside `SKILL.md` and one level down in every folder but `node_modules`.
     #[default]
     OneLevel,
     /// All files, however deep.
@@ -106,5 +106,53 @@ pub struct LeftOut {
     /// Where it is, relative to the skill's folder.
     pub path: String,
     /// Why it was left out.
-    pub why: &'static str,
+    pub reason: LeftOutReason,
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident $loses:literal $why:literal;)+) => {
+        /// Why something is no resource.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum LeftOutReason { $($(#[$doc])* $variant,)+ }
+
+        impl LeftOutReason {
+            /// In words.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $why,)+ }
+            }
+
+            /// Whether it may be content of the skill, so that the skill is not whole without it.
+            pub fn loses_content(self) -> bool {
+                match self { $(Self::$variant => $loses,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// A link to somewhere else.
+    Outside false "it leads out of the skill's folder";
+    /// A link to nothing.
+    Dangling false "it is a link to nothing";
+    /// A pipe, a socket or a device.
+    Special false "it is not a regular file";
+    /// The folder of a version control system.
+    VersionControl false "it belongs to version control";
+    /// A folder that a link leads to a second time.
+    Again false "it is a folder that is listed already";
+    /// The folder of a skill of its own.
+    OtherSkill false "it is a skill of its own";
+    /// Packages that others wrote; all files together hold them.
+    Packages false "it is a folder of packages";
+    /// The system refuses.
+    Unreadable true "it cannot be read";
+    /// Below more folders than [`crate::ScanLimits::resource_depth`] allows.
+    TooDeep true "it is deeper than the limit `scan.resource_depth` allows";
+    /// Beyond [`crate::ScanLimits::resources`].
+    TooMany true "there are more files than the limit `scan.resources` allows";
+    /// A name that no text can hold.
+    Name true "its name is no path of a skill";
+    /// A file that may be anybody's, in a source that is not trusted.
+    HardLink true "it is a hard link, and the source is not trusted";
 }

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use crate::source::Trust;
+
 /// The surroundings that decide on roots, so that deciding needs no process.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -58,6 +60,14 @@ impl Environment {
         self
     }
 
+    /// A path with `~` as the user's home.
+    pub fn expand(&self, path: PathBuf) -> PathBuf {
+        match (path.strip_prefix("~"), &self.home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        }
+    }
+
     /// Where Prowess keeps what is its own: `PROWESS_HOME`, or `.prowess` in the user's home.
     pub fn prowess_home(&self) -> Option<PathBuf> {
         self.prowess_home.clone().or_else(|| Some(self.home.as_ref()?.join(".prowess")))
@@ -103,12 +113,20 @@ pub struct Root {
     pub path: PathBuf,
     /// Who put it there.
     pub origin: RootOrigin,
+    /// How far it is believed.
+    pub trust: Trust,
 }
 
 impl Root {
     /// A folder to look for skills in.
     pub fn new(path: impl Into<PathBuf>, origin: RootOrigin) -> Self {
-        Self { path: path.into(), origin }
+        Self { path: path.into(), origin, trust: Trust::Trusted }
+    }
+
+    /// Sets how far it is believed.
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
     }
 }
 
@@ -119,9 +137,11 @@ const PROJECT_ROOTS: [&str; 3] = [".agents/skills", ".claude/skills", ".prowess/
 /// the nearest last. Only those that are there.
 pub fn default_roots(environment: &Environment) -> Vec<Root> {
     let mut paths = Vec::new();
-    if let Some(home) = &environment.home {
-        let config = environment.config_home.clone().unwrap_or_else(|| home.join(".config"));
+    let config_of_home = environment.home.as_ref().map(|home| home.join(".config"));
+    if let Some(config) = environment.config_home.clone().or(config_of_home) {
         paths.push((config.join("agents/skills"), RootOrigin::User));
+    }
+    if let Some(home) = &environment.home {
         paths.push((home.join(".agents/skills"), RootOrigin::User));
         paths.push((home.join(".claude/skills"), RootOrigin::User));
     }
@@ -135,8 +155,8 @@ pub fn default_roots(environment: &Environment) -> Vec<Root> {
     }
     let mut roots: Vec<Root> = paths
         .into_iter()
-        .filter(|(path, _)| path.is_dir())
-        .map(|(path, origin)| Root { path, origin })
+        .filter(|(path, _)| is_there(path))
+        .map(|(path, origin)| Root::new(path, origin))
         .collect();
     // Who works in his home has the same folder twice: the user's place counts.
     let mut seen = HashSet::new();
@@ -148,14 +168,39 @@ pub fn default_roots(environment: &Environment) -> Vec<Root> {
 /// one wants to be told.
 pub fn variable_roots(environment: &Environment) -> Vec<Root> {
     let one = environment.skills_root.iter().map(PathBuf::from);
-    let many = environment.prowess_skills.iter().flat_map(std::env::split_paths);
+    let many = environment.prowess_skills.iter().flat_map(|paths| split_paths(paths));
     one.chain(many)
         .filter(|path| !path.as_os_str().is_empty())
         .map(|path| {
-            let path = strip_file_scheme(path);
-            Root { path: environment.working_directory.join(path), origin: RootOrigin::Variable }
+            let path = environment.expand(strip_file_scheme(path));
+            Root::new(environment.working_directory.join(path), RootOrigin::Variable)
         })
         .collect()
+}
+
+/// Whether something is there, even if it is no folder or cannot be looked at: whoever put it there
+/// wants to be told.
+fn is_there(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+    }
+}
+
+/// Paths between colons, except the colon of `file://`.
+fn split_paths(paths: &std::ffi::OsStr) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> = Vec::new();
+    for part in std::env::split_paths(paths) {
+        match out.last_mut() {
+            Some(scheme) if scheme.as_os_str() == "file" && part.starts_with("//") => {
+                let mut joined = std::ffi::OsString::from("file:");
+                joined.push(part.as_os_str());
+                *scheme = joined.into();
+            }
+            _ => out.push(part),
+        }
+    }
+    out
 }
 
 /// `file:///path` is a path.

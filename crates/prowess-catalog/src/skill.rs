@@ -18,6 +18,8 @@ pub struct CatalogSkill {
     pub(crate) source: Arc<SourceEntry>,
     /// The skills of the same name that this one hides.
     pub(crate) shadows: Vec<CatalogSkill>,
+    /// Whether its source holds another skill of the same name that comes before this one.
+    pub(crate) is_second: bool,
     /// Its resources, where they are found together with the skills.
     pub(crate) resources: Option<Arc<ResourceListing>>,
 }
@@ -111,8 +113,24 @@ impl CatalogSkill {
         self.source().read_resource(&self.found, path).await
     }
 
-    /// `name@source`.
+    /// The name that leads to this skill and to no other: `name@source`, and `name@source/folder`
+    /// where the source holds several of that name.
     pub fn qualified_name(&self) -> String {
-        format!("{}@{}", self.name(), self.source.id)
+        match self.is_second {
+            false => format!("{}@{}", self.name(), self.source.id),
+            true => format!("{}@{}/{}", self.name(), self.source.id, self.found.folder.display()),
+        }
+    }
+
+    /// Whether a qualified name is that of this skill.
+    pub(crate) fn answers_to(&self, qualified: &str) -> bool {
+        let place = qualified.strip_prefix(self.name()).and_then(|rest| rest.strip_prefix('@'));
+        let Some(rest) = place.and_then(|place| place.strip_prefix(self.source.id.as_str())) else {
+            return false;
+        };
+        match rest.strip_prefix('/') {
+            Some(folder) => Path::new(folder) == &*self.found.folder,
+            None => rest.is_empty() && !self.is_second,
+        }
     }
 }

@@ -1,12 +1,11 @@
 //! One immutable generation of all skills.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use prowess_format::Diagnostic;
 
 use crate::found::SourceListing;
-use crate::merge::{Merged, Precedence, merge};
+use crate::merge::{Merged, Precedence, fold, merge};
 use crate::resource::ResourceListing;
 use crate::skill::{CatalogSkill, SourceEntry};
 use crate::source::Source;
@@ -108,12 +107,17 @@ impl Snapshot {
                 let first = seen.next()?;
                 Some(CatalogSkill { shadows: seen.collect(), ..first })
             });
-            let mut skills: Vec<CatalogSkill> = promoted.collect();
-            skills.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-            skills
+            promoted.collect()
         };
         let Inner { generation, sources, .. } = &*self.inner;
-        let (skills, ambiguous) = (keep(&self.inner.skills), keep(&self.inner.ambiguous));
+        let (mut skills, rivals) = (keep(&self.inner.skills), keep(&self.inner.ambiguous));
+        // Who has no rival left is not ambiguous.
+        let is_alone = |skill: &CatalogSkill| {
+            rivals.iter().filter(|rival| fold(rival.name()) == fold(skill.name())).count() == 1
+        };
+        let (alone, ambiguous): (Vec<_>, Vec<_>) = rivals.iter().cloned().partition(is_alone);
+        skills.extend(alone);
+        skills.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         let inner = Inner {
             generation: *generation,
             skills,
@@ -125,34 +129,33 @@ impl Snapshot {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The skill that `name` or `name@source` leads to. After the `@` stands the id of a source
-    /// or the folder of the skill.
+    /// The skills that their name alone does not lead to, because there are several.
+    pub fn ambiguous(&self) -> &[CatalogSkill] {
+        &self.inner.ambiguous
+    }
+
+    /// The skill that `name`, `name@source` or `name@source/folder` leads to.
     pub fn get(&self, name: &str) -> Result<&CatalogSkill, LookupError> {
         let skills = &self.inner.skills;
         if let Ok(at) = skills.binary_search_by(|skill| skill.name().cmp(name)) {
             return Ok(&skills[at]);
         }
-        let rivals: Vec<&CatalogSkill> =
-            self.inner.ambiguous.iter().filter(|skill| skill.name() == name).collect();
+        let is_meant = |skill: &&CatalogSkill| fold(skill.name()) == fold(name);
+        let rivals: Vec<&CatalogSkill> = self.inner.ambiguous.iter().filter(is_meant).collect();
         if !rivals.is_empty() {
             return Err(LookupError::Ambiguous {
                 name: name.to_owned(),
                 candidates: rivals.iter().map(|skill| skill.qualified_name()).collect(),
             });
         }
-        name.rsplit_once('@')
-            .and_then(|(name, source)| self.get_from(name, source))
-            .ok_or_else(|| self.unknown(name))
-    }
-
-    fn get_from(&self, name: &str, source: &str) -> Option<&CatalogSkill> {
-        let winners = self.inner.skills.iter().chain(&self.inner.ambiguous);
+        if !name.contains('@') {
+            return skills.iter().find(is_meant).ok_or_else(|| self.unknown(name));
+        }
+        let winners = skills.iter().chain(&self.inner.ambiguous);
         winners
             .flat_map(|skill| std::iter::once(skill).chain(&skill.shadows))
-            .filter(|skill| skill.name() == name)
-            .find(|skill| {
-                skill.source.id == source || skill.found.folder.as_ref() == Path::new(source)
-            })
+            .find(|skill| skill.answers_to(name))
+            .ok_or_else(|| self.unknown(name))
     }
 
     fn unknown(&self, name: &str) -> LookupError {

@@ -76,9 +76,15 @@ impl Serialize for TreeDigest {
 }
 
 impl CatalogSkill {
-    /// The digest of all files of the skill as they are now.
+    /// The digest of all files of the skill as they are now. Links that lead elsewhere, special
+    /// files and the folders of version control are no content; if a file cannot be counted, there
+    /// is no digest.
     pub async fn tree_digest(&self) -> Result<TreeDigest, ReadError> {
         let listing = self.source().resources(self.found(), ResourceScope::Recursive).await?;
+        if let Some(left) = listing.left_out.iter().find(|left| left.reason.loses_content()) {
+            let (path, why) = (left.path.clone(), left.reason.as_str());
+            return Err(ReadError::Incomplete { path, why });
+        }
         let text = self.read().await?;
         let file = self.found().file;
         let mut paths: Vec<(&str, Option<(&ResourcePath, bool)>)> = listing
@@ -91,7 +97,7 @@ impl CatalogSkill {
         let mut hasher = TreeHasher::default();
         for (path, resource) in paths {
             match resource {
-                None => hasher.add(path, false, &text),
+                None => hasher.add(path, self.found().executable, &text),
                 Some((resource, executable)) => {
                     hasher.add(path, executable, &self.read_resource(resource).await?);
                 }

@@ -1,5 +1,6 @@
 //! New snapshots as folders change.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode};
 use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
 
 use crate::catalog::Catalog;
+use crate::snapshot::Snapshot;
 
 /// Changes that follow each other within this time are one change.
 pub const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -25,9 +27,9 @@ impl Drop for Watch {
 }
 
 impl Catalog {
-    /// Refreshes whenever something changes in the folders of the sources, new folders included,
-    /// also those of sources that do not exist yet. Subscribers see each new snapshot. Needs a
-    /// running tokio runtime.
+    /// Refreshes whenever something changes in the folders of the sources: new folders, what links
+    /// lead to, and sources that do not exist yet or come back. Subscribers see each new snapshot.
+    /// Needs a running tokio runtime.
     pub fn watch(&self, debounce: Duration) -> notify::Result<Watch> {
         let (changed, mut changes) = tokio::sync::mpsc::channel::<()>(1);
         let debouncer = new_debouncer(debounce, None, move |result: DebounceEventResult| {
@@ -43,42 +45,92 @@ impl Catalog {
                 let _ = changed.try_send(());
             }
         })?;
-        let folders = self.sources().iter().filter_map(|source| source.watched_folder());
-        let mut watched = Watched { debouncer, missing: folders.map(Path::to_owned).collect() };
-        watched.look()?;
+        let roots = self.sources().iter().filter_map(|source| source.watched_folder());
+        let roots = roots.map(Path::to_owned).collect();
+        let mut watched = Watched { debouncer, roots, folders: HashMap::new() };
+        watched.look(&self.snapshot());
         let catalog = self.clone();
         let task = tokio::spawn(async move {
+            let mut watched = Some(watched);
             while changes.recv().await.is_some() {
-                // A folder that cannot be watched any more is still looked at with the others.
-                let _ = watched.look();
-                catalog.refresh().await;
+                let snapshot = catalog.refresh().await;
+                let Some(mut moved) = watched.take() else { return };
+                let look = move || {
+                    let is_new = moved.look(&snapshot);
+                    (moved, is_new)
+                };
+                let Ok((back, is_new)) = tokio::task::spawn_blocking(look).await else { return };
+                watched = Some(back);
+                // Between the refresh and the new watch something may have happened.
+                if is_new {
+                    catalog.refresh().await;
+                }
             }
         });
         Ok(Watch { task })
     }
 }
 
-/// The folders that are watched, and those that are waited for.
+/// What identifies a folder: another folder in its place is another one.
+type Identity = (u64, u64);
+
+/// The folders that are watched.
 struct Watched {
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
-    missing: Vec<PathBuf>,
+    roots: Vec<PathBuf>,
+    folders: HashMap<PathBuf, Identity>,
 }
 
 impl Watched {
-    /// Watches what is there. A folder that is not there announces itself in the nearest one above
-    /// that is.
-    fn look(&mut self) -> notify::Result<()> {
-        let missing = std::mem::take(&mut self.missing);
-        for folder in missing {
-            if folder.is_dir() {
-                self.debouncer.watch(&folder, RecursiveMode::Recursive)?;
+    /// Watches what has to be watched now, and says whether something new is among it. Blocks.
+    ///
+    /// A root is watched with everything below it, and the folders above it for its coming, going
+    /// and being replaced. What links lead to is watched where it is.
+    fn look(&mut self, snapshot: &Snapshot) -> bool {
+        let mut wanted: Vec<(PathBuf, RecursiveMode)> = Vec::new();
+        let mut real_roots = Vec::new();
+        for root in &self.roots {
+            let above = root.ancestors().skip(1).find(|above| above.is_dir());
+            let above = above.filter(|above| !above.as_os_str().is_empty());
+            wanted.push((above.unwrap_or(Path::new(".")).to_owned(), RecursiveMode::NonRecursive));
+            if let Ok(real) = root.canonicalize() {
+                wanted.push((root.clone(), RecursiveMode::Recursive));
+                real_roots.push(real);
+            }
+        }
+        let everyone = snapshot.skills().iter().chain(snapshot.ambiguous());
+        for skill in everyone.flat_map(|skill| std::iter::once(skill).chain(skill.shadows())) {
+            let file = skill.path();
+            let places = [file.parent().and_then(|folder| folder.canonicalize().ok()), {
+                file.canonicalize().ok().and_then(|real| real.parent().map(Path::to_owned))
+            }];
+            for place in places.into_iter().flatten() {
+                if !real_roots.iter().any(|root| place.starts_with(root)) {
+                    wanted.push((place, RecursiveMode::NonRecursive));
+                }
+            }
+        }
+        // Where a folder is wanted in both ways, the one that sees more counts.
+        wanted.sort_by_key(|(_, mode)| *mode != RecursiveMode::Recursive);
+        let mut is_new = false;
+        self.folders.retain(|folder, identity| identity_of(folder) == Some(*identity));
+        for (folder, mode) in wanted {
+            let Some(identity) = identity_of(&folder) else { continue };
+            if self.folders.get(&folder) == Some(&identity) {
                 continue;
             }
-            let above = folder.ancestors().skip(1).find(|above| above.is_dir());
-            let above = above.unwrap_or(Path::new("."));
-            self.debouncer.watch(above, RecursiveMode::NonRecursive)?;
-            self.missing.push(folder);
+            // One that cannot be watched is still looked at when another one changes.
+            let _ = self.debouncer.unwatch(&folder);
+            if self.debouncer.watch(&folder, mode).is_ok() {
+                self.folders.insert(folder, identity);
+                is_new = true;
+            }
         }
-        Ok(())
+        is_new
     }
+}
+
+fn identity_of(folder: &Path) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(folder).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }

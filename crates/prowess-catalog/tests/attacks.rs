@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use prowess_catalog::{
-    CatalogSkill, DirectorySource, ReadError, ResourcePath, ResourceScope, ScanLimits, Trust,
+    CatalogSkill, DirectorySource, LeftOutReason, ReadError, ResourcePath, ResourceScope,
+    ScanLimits, Trust,
 };
 use support::{Tree, codes, names, snapshot, text};
 
@@ -127,6 +128,43 @@ async fn links_that_leave_the_folder_are_refused() {
             "references/relative.md"
         ]
     );
+}
+
+/// The skill's own folder is swapped after it was found.
+#[tokio::test]
+async fn a_skill_folder_that_was_replaced_opens_nothing() {
+    let (tree, _) = tree();
+    for trust in [Trust::Trusted, Trust::Untrusted] {
+        let source = DirectorySource::new(tree.at("skills")).with_trust(trust);
+        let found = snapshot(source).await;
+        let skill = found.get("victim").unwrap();
+        fs::rename(tree.at("skills/victim"), tree.at("aside")).unwrap();
+        tree.link(tree.at("outside"), "skills/victim");
+        assert_eq!(careless(&tree, "secret.md").unwrap(), SECRET, "the control must succeed");
+        assert_eq!(read(skill, "secret.md").await.unwrap_err().code(), "content_changed");
+        assert!(skill.resources(ResourceScope::Recursive).await.is_err());
+        // Nor if there is a SKILL.md, but another one.
+        tree.write("outside/SKILL.md", text("victim"));
+        assert_eq!(read(skill, "secret.md").await.unwrap_err().code(), "content_changed");
+        fs::remove_file(tree.at("outside/SKILL.md")).unwrap();
+        fs::remove_file(tree.at("skills/victim")).unwrap();
+        fs::rename(tree.at("aside"), tree.at("skills/victim")).unwrap();
+        assert_eq!(read(skill, "references/guide.md").await.unwrap(), "inside");
+    }
+}
+
+#[tokio::test]
+async fn version_control_inside_a_skill_is_neither_listed_nor_read() {
+    let (tree, _) = tree();
+    tree.write("skills/victim/.git/config", "token = secret");
+    tree.write("skills/victim/scripts/.svn/entries", "x");
+    assert!(careless(&tree, ".git/config").is_ok());
+    let skill = victim(&tree).await;
+    for path in [".git/config", "scripts/.svn/entries"] {
+        assert_eq!(read(&skill, path).await.unwrap_err().code(), "not_found", "{path}");
+    }
+    let listing = skill.resources(ResourceScope::Recursive).await.unwrap();
+    assert_eq!(listing.resources.len(), 1);
 }
 
 #[tokio::test]
@@ -265,6 +303,13 @@ async fn hard_links_are_refused_where_the_source_is_not_trusted() {
     let skill = found.get("victim").unwrap();
     assert_eq!(read(skill, "references/hard.md").await.unwrap_err().code(), "hard_link");
     assert_eq!(read(skill, "references/guide.md").await.unwrap(), "inside");
+    let listing = skill.resources(ResourceScope::Recursive).await.unwrap();
+    assert_eq!(listing.left_out[0].reason, LeftOutReason::HardLink);
+    // Nor is a text believed that may be anybody's.
+    fs::hard_link(tree.at("skills/victim/SKILL.md"), tree.at("outside/copy")).unwrap();
+    let source = DirectorySource::new(tree.at("skills")).with_trust(Trust::Untrusted);
+    let found = snapshot(source).await;
+    assert_eq!((names(&found).len(), codes(&found)), (0, vec!["unreadable-file"]));
     // Package managers link files of trusted folders.
     assert_eq!(read(&victim(&tree).await, "references/hard.md").await.unwrap(), SECRET);
 }
@@ -272,7 +317,7 @@ async fn hard_links_are_refused_where_the_source_is_not_trusted() {
 #[tokio::test]
 async fn huge_and_sparse_files_are_not_read() {
     let (tree, _) = tree();
-    let limit = ScanLimits::default().file_bytes;
+    let limit = ScanLimits::default().resource_bytes;
     for path in ["skills/huge/SKILL.md", "skills/victim/references/huge.md"] {
         let file = fs::File::create(tree.write(path, "")).unwrap();
         file.set_len(200 << 30).unwrap();
@@ -307,12 +352,12 @@ async fn floods_of_files_and_deep_trees_are_cut_and_counted() {
     let skill = found.get("victim").unwrap();
     let listing = skill.resources(ResourceScope::Recursive).await.unwrap();
     assert_eq!(listing.resources.len(), 100);
-    assert!(listing.left_out.iter().any(|left| left.why.contains("limit")));
+    assert!(listing.left_out.iter().any(|left| left.reason == LeftOutReason::TooMany));
     let whole = snapshot(DirectorySource::new(tree.at("skills"))).await;
     let listing = whole.get("victim").unwrap().resources(ResourceScope::Recursive).await.unwrap();
     assert_eq!(listing.resources.len(), 301, "300 assets and the guide, not the deep file");
     assert!(
-        listing.left_out.iter().any(|left| left.why.contains("deep")),
+        listing.left_out.iter().any(|left| left.reason == LeftOutReason::TooDeep),
         "{:?}",
         listing.left_out
     );

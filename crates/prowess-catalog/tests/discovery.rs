@@ -82,7 +82,7 @@ async fn symlinked_files_folders_and_roots_are_followed() {
     let found = snapshot(DirectorySource::new(tree.path())).await;
     assert_eq!(names(&found), ["linked-file", "linked-folder"]);
     // The same folder by two ways is one skill, and a link to nothing is reported.
-    assert_eq!(codes(&found), ["unreadable-file"]);
+    assert_eq!(codes(&found), ["dangling-link"]);
 
     let root = Tree::new();
     root.link(tree.path(), "root");
@@ -230,4 +230,48 @@ fn files_are_found_whether_they_can_be_used_or_not() {
     let found = find_skill_files(tree.path(), limits());
     assert_eq!(found.files, [tree.at("a/SKILL.md"), tree.at("b/SKILL.md")]);
     assert!(found.diagnostics.is_empty());
+}
+
+/// The same tree gives the same result, whoever is fastest, and again on the next look.
+#[tokio::test]
+async fn limits_are_deterministic_and_are_not_forgotten() {
+    let tree = Tree::new();
+    for at in 0..200 {
+        tree.skill(&format!("group-{}/skill-{at:03}", at % 5));
+    }
+    let length = text("skill-000").len() as u64;
+    for limits in [
+        limits().with_folders(100),
+        limits().with_entries(100),
+        limits().with_bytes(50 * length),
+        limits().with_bytes(1),
+    ] {
+        let mut expected: Option<(Vec<String>, Vec<&str>)> = None;
+        for _ in 0..6 {
+            let source = DirectorySource::new(tree.path()).with_limits(limits);
+            let catalog = Catalog::builder().source(source).build();
+            for look in 0..3 {
+                let found = catalog.refresh().await;
+                let names = names(&found).into_iter().map(str::to_owned).collect();
+                let result = (names, codes(&found));
+                assert_eq!(result.1, ["scan-limit"], "{limits:?}, look {look}");
+                assert!(look == 0 || found.generation() == 1, "{limits:?}");
+                assert_eq!(*expected.get_or_insert(result.clone()), result, "{limits:?}");
+            }
+        }
+        let count = expected.unwrap().0.len();
+        assert!(count < 200, "{limits:?}: {count}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_searched_is_never_silent() {
+    let tree = Tree::new();
+    tree.skill("a");
+    tree.link("nowhere.md", "dangling/SKILL.md");
+    let found = snapshot(DirectorySource::new(tree.path())).await;
+    assert_eq!((names(&found), codes(&found)), (vec!["a"], vec!["dangling-link"]));
+    let none =
+        snapshot(DirectorySource::new(tree.path()).with_limits(limits().with_depth(0))).await;
+    assert_eq!((names(&none).len(), codes(&none)), (0, vec!["scan-depth"]));
 }

@@ -3,8 +3,8 @@
 mod support;
 
 use prowess_catalog::{
-    Catalog, CatalogBuilder, CatalogSkill, LookupError, MemorySource, Precedence, Snapshot,
-    SourceInfo, Trust,
+    Catalog, CatalogBuilder, CatalogSkill, DirectorySource, LookupError, MemorySource, Precedence,
+    Snapshot, SourceInfo, Trust,
 };
 use support::{codes, names, text};
 
@@ -96,15 +96,77 @@ async fn names_that_differ_in_case_or_form_collide() {
 }
 
 #[tokio::test]
-async fn two_skills_of_one_name_in_one_source_are_reported() {
-    let twice = MemorySource::new("m")
-        .with_skill("a-folder", text("same"))
-        .with_skill("b-folder", text("same"));
-    let snapshot = merged(Precedence::LastWins, vec![twice]).await;
-    assert_eq!(snapshot.get("same").unwrap().found().folder.to_str(), Some("b-folder"));
-    assert!(codes(&snapshot).contains(&"shadowed-skill"));
-    let hidden = snapshot.get("same@a-folder").unwrap();
-    assert_eq!(hidden.found().folder.to_str(), Some("a-folder"));
+async fn every_hidden_skill_can_be_reached_by_the_name_that_is_told() {
+    let twice = |label: &str, folders: &[&str]| {
+        folders.iter().fold(MemorySource::new(label), |source, folder| {
+            source.with_skill(*folder, text("same").replace("A test", &format!("{label}/{folder}")))
+        })
+    };
+    let sources = || vec![twice("a", &["x", "y", "a@b"]), twice("b", &["x"])];
+    for precedence in [Precedence::LastWins, Precedence::FirstWins, Precedence::RefuseAmbiguous] {
+        let snapshot = merged(precedence, sources()).await;
+        let everyone = snapshot.skills().iter().chain(snapshot.ambiguous());
+        let everyone: Vec<&CatalogSkill> =
+            everyone.flat_map(|skill| std::iter::once(skill).chain(skill.shadows())).collect();
+        assert_eq!(everyone.len(), 4);
+        for skill in everyone {
+            let name = skill.qualified_name();
+            let reached = snapshot.get(&name).unwrap();
+            assert_eq!(reached.found().folder, skill.found().folder, "{name}");
+            assert_eq!(reached.source_id(), skill.source_id(), "{name}");
+            let told = snapshot.diagnostics().iter().any(|found| {
+                let help = found.help.as_deref().unwrap_or_default();
+                help.contains(&format!("'{name}'")) || found.message.contains(&name)
+            });
+            assert!(told || snapshot.get("same").is_ok(), "{name} is told nowhere");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_same_file_by_two_ways_is_one_skill() {
+    let tree = support::Tree::new();
+    tree.skill("real/skills/foo");
+    tree.link(tree.at("real/skills/foo"), "linked/skills/foo");
+    for precedence in [Precedence::LastWins, Precedence::FirstWins, Precedence::RefuseAmbiguous] {
+        let catalog = Catalog::builder()
+            .precedence(precedence)
+            .source(DirectorySource::new(tree.at("real/skills")))
+            .source(DirectorySource::new(tree.at("linked/skills")))
+            .source(DirectorySource::new(tree.at("real/skills")))
+            .build();
+        let snapshot = catalog.refresh().await;
+        assert_eq!((names(&snapshot), codes(&snapshot)), (vec!["foo"], vec![]), "{precedence:?}");
+    }
+}
+
+#[tokio::test]
+async fn ids_of_sources_are_unique_whatever_they_are_called() {
+    let sources = ["A", "a", "a-2", "a"].map(|label| trusted(label, &["k"])).to_vec();
+    let snapshot = merged(Precedence::LastWins, sources).await;
+    let ids: Vec<&str> = snapshot.sources().iter().map(|entry| entry.id.as_str()).collect();
+    assert_eq!(ids, ["a", "a-2", "a-2-2", "a-3"]);
+    for id in ids {
+        assert_eq!(from(&snapshot, &format!("k@{id}")), id);
+    }
+}
+
+#[tokio::test]
+async fn a_name_in_another_case_leads_to_the_skill_that_counts() {
+    let sources = vec![trusted("a", &["deploy"]), trusted("b", &["Deploy"])];
+    let snapshot = merged(Precedence::LastWins, sources).await;
+    assert_eq!(from(&snapshot, "deploy"), "b");
+    assert_eq!(from(&snapshot, "Deploy"), "b");
+    assert_eq!(from(&snapshot, "deploy@a"), "a");
+}
+
+#[tokio::test]
+async fn who_has_no_visible_rival_is_not_ambiguous() {
+    let sources = vec![trusted("a", &["n"]), trusted("b", &["n"])];
+    let snapshot = merged(Precedence::RefuseAmbiguous, sources).await;
+    let visible = snapshot.visible(|skill| skill.source_id() == "a");
+    assert_eq!(from(&visible, "n"), "a");
+    assert!(visible.get("n@b").is_err());
 }
 
 #[tokio::test]

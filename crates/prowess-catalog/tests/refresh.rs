@@ -115,9 +115,39 @@ async fn notes_about_folders_go_when_their_cause_goes() {
     tree.skill("a");
     tree.link("nowhere", "dangling");
     let (catalog, first) = settled(&tree).await;
-    assert_eq!(codes(&first), ["unreadable-file"]);
+    assert_eq!(codes(&first), ["dangling-link"]);
     fs::remove_file(tree.at("dangling")).unwrap();
     assert_eq!(codes(&catalog.refresh().await), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_name_of_the_file_may_change() {
+    let tree = Tree::new();
+    tree.write("a/skill.md", text("a"));
+    tree.write("b/skill.md", text("b"));
+    let (catalog, first) = settled(&tree).await;
+    assert_eq!(codes(&first), ["file-name-case"; 2]);
+    fs::rename(tree.at("a/skill.md"), tree.at("a/SKILL.md")).unwrap();
+    tree.write("b/SKILL.md", text("b").replace("A test", "The new"));
+    let second = catalog.refresh().await;
+    assert_eq!(codes(&second), [""; 0]);
+    assert_eq!(second.get("b").unwrap().found().description(), "The new skill");
+    assert!(second.get("a").unwrap().read().await.is_ok());
+    assert!(second.get("a").unwrap().tree_digest().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_by_its_twin_is_found_anew() {
+    let tree = Tree::new();
+    tree.skill("a");
+    tree.write("a/references/x.md", "x");
+    let (catalog, first) = settled(&tree).await;
+    tree.write("twin", text("a"));
+    fs::rename(tree.at("twin"), tree.at("a/SKILL.md")).unwrap();
+    let scope = ResourceScope::OneLevel;
+    assert!(first.get("a").unwrap().resources(scope).await.is_err());
+    let second = catalog.refresh().await;
+    assert_eq!(second.get("a").unwrap().resources(scope).await.unwrap().resources.len(), 1);
 }
 
 #[tokio::test]
@@ -217,5 +247,41 @@ async fn watching_publishes_new_snapshots() {
     tokio::time::sleep(DEBOUNCE * 3).await;
     tree.skill("later/skills/third");
     wait_for(&["renamed", "third"]).await;
+    // One that goes and comes back, as another folder.
+    fs::remove_dir_all(tree.at("later")).unwrap();
+    wait_for(&["renamed"]).await;
+    tree.skill("later/skills/fourth");
+    wait_for(&["fourth", "renamed"]).await;
+    tokio::time::sleep(DEBOUNCE * 3).await;
+    tree.skill("later/skills/fifth");
+    wait_for(&["fifth", "fourth", "renamed"]).await;
+    drop(watch);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watching_sees_through_links() {
+    let (tree, store) = (Tree::new(), Tree::new());
+    let file = store.write("nix/one.md", text("one"));
+    store.skill("old/two");
+    store.skill("new/three");
+    tree.link(&file, "skills/one/SKILL.md");
+    tree.link(store.at("old"), "skills/group");
+    tree.link(tree.at("skills"), "root");
+    let catalog = Catalog::builder().source(DirectorySource::new(tree.at("root"))).build();
+    catalog.refresh().await;
+    let mut snapshots = catalog.subscribe();
+    let watch = catalog.watch(DEBOUNCE / 4).unwrap();
+    let mut wait_for = async |expected: &[&str]| {
+        let seen = snapshots.wait_for(|snapshot| names(snapshot) == expected);
+        tokio::time::timeout(Duration::from_secs(20), seen).await.expect("in time").unwrap().clone()
+    };
+    store.write("nix/one.md", text("one").replace("name: one", "name: uno"));
+    wait_for(&["two", "uno"]).await;
+    store.write("old/two/SKILL.md", text("two").replace("name: two", "name: due"));
+    wait_for(&["due", "uno"]).await;
+    // The root is another folder now.
+    fs::remove_file(tree.at("root")).unwrap();
+    tree.link(store.at("new"), "root");
+    wait_for(&["three"]).await;
     drop(watch);
 }

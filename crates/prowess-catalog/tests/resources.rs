@@ -6,10 +6,11 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use prowess_catalog::{
     Catalog, CatalogSkill, ContentStore, DirectorySource, FileContent, MemoryContent, MemoryFile,
-    MemorySource, ResourceKind, ResourceScope, TreeDigest,
+    MemorySource, Nested, ResourceKind, ResourceScope, ScanLimits, TreeDigest,
 };
 use prowess_format::Digest;
 use support::{Tree, snapshot, text};
@@ -176,6 +177,85 @@ async fn the_tree_digest_sees_every_change() {
     assert_ne!(skill.tree_digest().await.unwrap(), second);
 }
 
+#[tokio::test]
+async fn a_tree_digest_covers_everything_or_is_refused() {
+    let tree = Tree::new();
+    let skill = skill_with_files(&tree).await;
+    tree.write("a/scripts/node_modules/dep/index.js", "one");
+    let first = skill.tree_digest().await.unwrap();
+    tree.write("a/scripts/node_modules/dep/index.js", "two");
+    assert_ne!(skill.tree_digest().await.unwrap(), first);
+    // Version control, links to elsewhere and empty folders are no content.
+    let second = skill.tree_digest().await.unwrap();
+    tree.write("a/.git/HEAD", "x");
+    tree.link("/etc/hostname", "a/references/elsewhere");
+    fs::create_dir(tree.at("a/empty")).unwrap();
+    assert_eq!(skill.tree_digest().await.unwrap(), second);
+    // The exec bit of the text itself counts, once it is found again.
+    fs::set_permissions(tree.at("a/SKILL.md"), fs::Permissions::from_mode(0o755)).unwrap();
+    let again = snapshot(DirectorySource::new(tree.path())).await;
+    assert_ne!(again.get("a").unwrap().tree_digest().await.unwrap(), second);
+    // What cannot be counted makes it impossible.
+    tree.write(&format!("a/{}deep.md", "d/".repeat(20)), "x");
+    let error = skill.tree_digest().await.unwrap_err();
+    assert_eq!(error.code(), "incomplete", "{error}");
+    let many = ScanLimits::default().with_resources(3);
+    let few = snapshot(DirectorySource::new(tree.path()).with_limits(many)).await;
+    assert_eq!(few.get("a").unwrap().tree_digest().await.unwrap_err().code(), "incomplete");
+}
+
+#[tokio::test]
+async fn the_limit_on_resources_is_exact() {
+    let tree = Tree::new();
+    tree.skill("a");
+    tree.write("a/A.md", "x");
+    tree.write("a/B.md", "x");
+    for (limit, left_out) in [(2, 0), (1, 1)] {
+        let limits = ScanLimits::default().with_resources(limit);
+        let found = snapshot(DirectorySource::new(tree.path()).with_limits(limits)).await;
+        let listing = found.get("a").unwrap().resources(ResourceScope::OneLevel).await.unwrap();
+        assert_eq!((listing.resources.len(), listing.left_out.len()), (limit, left_out));
+    }
+    let unbounded = ScanLimits::default().with_entries(usize::MAX).with_resources(usize::MAX);
+    let found = snapshot(DirectorySource::new(tree.path()).with_limits(unbounded)).await;
+    assert!(found.get("a").unwrap().resources(ResourceScope::Recursive).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_lower_case_skill_file_is_no_resource_of_itself() {
+    let tree = Tree::new();
+    tree.write("a/skill.md", text("a"));
+    let found = snapshot(DirectorySource::new(tree.path())).await;
+    assert!(paths(found.get("a").unwrap(), ResourceScope::Recursive).await.is_empty());
+}
+
+#[tokio::test]
+async fn skills_inside_skills_keep_their_files_to_themselves() {
+    let tree = Tree::new();
+    tree.skill("outer");
+    tree.skill("outer/inner");
+    tree.write("outer/inner/doc.md", "x");
+    tree.write("outer/doc.md", "x");
+    let nested = snapshot(DirectorySource::new(tree.path()).with_nested(Nested::Find)).await;
+    assert_eq!(paths(nested.get("outer").unwrap(), ResourceScope::Recursive).await, ["doc.md"]);
+    assert_eq!(paths(nested.get("inner").unwrap(), ResourceScope::Recursive).await, ["doc.md"]);
+}
+
+#[test]
+fn young_content_and_crash_leftovers_are_treated_as_what_they_are() {
+    let tree = Tree::new();
+    let store = FileContent::new(tree.path());
+    let digest = store.put(b"just put").unwrap();
+    // Nobody has said yet that it is needed.
+    assert_eq!(store.collect_garbage(&HashSet::new()).unwrap(), 0);
+    assert!(store.get(&digest).unwrap().is_some());
+    let leftover = tree.write(&format!("content/{}/.new-crash", &digest.hex()[..2]), "half");
+    let foreign = tree.write(&format!("content/{}/notes.txt", &digest.hex()[..2]), "mine");
+    let strict = FileContent::new(tree.path()).with_grace(Duration::ZERO);
+    assert_eq!(strict.collect_garbage(&HashSet::new()).unwrap(), 1);
+    assert!(!leftover.exists() && foreign.exists());
+}
+
 fn check_store(store: &dyn ContentStore) {
     let (a, b) = (store.put(b"one").unwrap(), store.put(b"two").unwrap());
     assert_eq!(store.put(b"one").unwrap(), a);
@@ -192,7 +272,7 @@ fn check_store(store: &dyn ContentStore) {
 fn content_is_kept_by_digest_in_memory_and_in_files() {
     check_store(&MemoryContent::default());
     let tree = Tree::new();
-    let store = FileContent::new(tree.at("home"));
+    let store = FileContent::new(tree.at("home")).with_grace(Duration::ZERO);
     assert_eq!(store.collect_garbage(&HashSet::new()).unwrap(), 0);
     check_store(&store);
     // Another process sees the same.

@@ -83,11 +83,21 @@ fn variables_name_roots_that_need_not_exist() {
     let tree = Tree::new();
     let environment = Environment::in_folder(tree.path())
         .with_skills_root("file:///srv/skills")
-        .with_prowess_skills("one::/abs/two");
+        .with_home("/home/me")
+        .with_prowess_skills("one::/abs/two:file:///three:~/four");
     let roots: Vec<String> =
         variable_roots(&environment).iter().map(|root| root.path.display().to_string()).collect();
     let one = tree.at("one").display().to_string();
-    assert_eq!(roots, ["/srv/skills", one.as_str(), "/abs/two"]);
+    assert_eq!(roots, ["/srv/skills", one.as_str(), "/abs/two", "/three", "/home/me/four"]);
+}
+
+#[test]
+fn what_is_there_but_no_folder_is_a_root_too() {
+    let tree = Tree::new();
+    tree.link("nowhere", "home/.agents/skills");
+    tree.write("home/.claude/skills", "a file");
+    let roots = default_roots(&Environment::in_folder(tree.path()).with_home(tree.at("home")));
+    assert_eq!(paths(&tree, &roots), ["home/.agents/skills", "home/.claude/skills"]);
 }
 
 #[test]
@@ -132,7 +142,12 @@ fn labels_are_as_deepagents_derives_them() {
         ("/x/my-team_tools/skills/", "My Team Tools"),
         ("C:\\Users\\me\\.agents\\skills", "Agents"),
         ("built_in_skills", "Built-in"),
-        ("skills", "Unnamed"),
+        ("/x/Built_In_Skills", "Built-in"),
+        ("skills", "Skills"),
+        ("/skills", "Skills"),
+        ("/x/Skills", "X"),
+        ("/my.team/skills", "My.Team"),
+        ("/my2team/skills", "My2Team"),
         ("/", "Unnamed"),
         ("", "Unnamed"),
         ("/srv/KITCHEN", "Kitchen"),

@@ -60,8 +60,11 @@ pub(crate) enum Command {
 pub(crate) struct ValidateArgs {
     /// Skill folders, SKILL.md files, or folders of skills; `-` reads a SKILL.md from standard
     /// input.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "sources", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
 
     /// Whose rules apply: prowess, spec, claude-code or deepagents.
     #[arg(long, value_name = "PROFILE", default_value_t, value_parser = profile_parser())]
@@ -80,9 +83,12 @@ Examples:
   prowess lint --strict --format github skills/")]
 pub(crate) struct LintArgs {
     /// Skill folders, SKILL.md files, or folders of skills; `-` reads a SKILL.md from standard
-    /// input.
-    #[arg(value_name = "PATH", default_value = ".")]
+    /// input. Without any, the working directory.
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
 
     /// Whose rules apply: prowess, spec, claude-code or deepagents.
     #[arg(long, value_name = "PROFILE", default_value_t, value_parser = profile_parser())]
@@ -103,9 +109,13 @@ pub(crate) struct LintArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReadPropertiesArgs {
-    /// A skill folder or a SKILL.md file; `-` reads from standard input.
+    /// A skill folder or a SKILL.md file; `-` reads from standard input. With --source, also the
+    /// name of a skill.
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
 
     /// Print the whole frontmatter with its YAML types, not only the fields of the specification.
     #[arg(long)]
@@ -119,8 +129,11 @@ pub(crate) struct ReadPropertiesArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ToPromptArgs {
     /// Skill folders, SKILL.md files, or folders of skills.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "sources", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
 
     /// Print JSON instead of the block.
     #[arg(long)]
@@ -259,6 +272,13 @@ pub(crate) enum ColorWhen {
     Always,
     /// Never.
     Never,
+}
+
+impl CatalogArgs {
+    /// The paths that were typed, with the sources behind them.
+    pub(crate) fn with_paths(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
+        paths.iter().chain(&self.sources).cloned().collect()
+    }
 }
 
 impl ColorWhen {

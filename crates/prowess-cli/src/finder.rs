@@ -7,9 +7,11 @@ use prowess_catalog::{
     Catalog, CatalogSkill, Config, DirectorySource, Environment, LookupError, Root, RootOrigin,
     Snapshot, default_roots, label_of, variable_roots,
 };
+use serde_json::json;
 
 use crate::cli::CatalogArgs;
 use crate::progress;
+use crate::report;
 use crate::terminal::safe_line;
 
 /// Everything that decides where skills are looked for.
@@ -40,10 +42,12 @@ impl Finder {
         let mut builder = Catalog::builder().precedence(self.config.precedence);
         for root in &self.roots {
             // `--source skills` is called after the folder that it is in.
-            let absolute = std::path::absolute(&root.path);
+            let absolute = root.path.canonicalize().or_else(|_| std::path::absolute(&root.path));
             let label = label_of(absolute.as_ref().unwrap_or(&root.path));
-            let source =
-                DirectorySource::new(&root.path).with_label(label).with_limits(self.config.limits);
+            let source = DirectorySource::new(&root.path)
+                .with_label(label)
+                .with_trust(root.trust)
+                .with_limits(self.config.limits);
             builder = builder.shared_source(Arc::new(source));
         }
         let catalog = builder.build();
@@ -56,19 +60,49 @@ impl Finder {
     }
 }
 
-/// The skill of this name. If there is none, says so on standard error.
+/// The skill of this name. If there is none, says so.
 pub(crate) fn skill_or_complaint<'a>(
     snapshot: &'a Snapshot,
     name: &str,
-) -> Option<&'a CatalogSkill> {
+    form: Form,
+) -> anyhow::Result<Option<&'a CatalogSkill>> {
     let error = match snapshot.get(name) {
-        Ok(skill) => return Some(skill),
+        Ok(skill) => return Ok(Some(skill)),
         Err(error) => error,
     };
     let others = match &error {
         LookupError::Unknown { nearest: None, .. } => "; `prowess list` shows those that are there",
         _ => "",
     };
-    anstream::eprintln!("Error: {}{others}", safe_line(&error.to_string()));
-    None
+    let code = match &error {
+        LookupError::Ambiguous { .. } => "ambiguous_name",
+        _ => "unknown_skill",
+    };
+    complain(code, &format!("{error}{others}"), form)?;
+    Ok(None)
+}
+
+/// For whom something is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl Form {
+    /// What the flag `--json` asks for.
+    pub(crate) fn of_flag(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+}
+
+/// Says what went wrong: to people on standard error, to programs as `{"error": …}` too.
+pub(crate) fn complain(code: &str, message: &str, form: Form) -> anyhow::Result<()> {
+    if form == Form::Json {
+        report::print_json(&json!({"error": {"code": code, "message": message}}))?;
+    }
+    anstream::eprintln!("Error: {} [{code}]", safe_line(message));
+    Ok(())
 }

@@ -7,8 +7,6 @@ use std::path::{Component, Path, PathBuf};
 use prowess_catalog::{ScanLimits, find_skill_files};
 use prowess_format::{Code, Diagnostic, Level, Options, Profile, Skill};
 
-/// A larger `SKILL.md` is not read.
-pub(crate) const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
 /// The path that stands for standard input.
 const STDIN: &str = "-";
 
@@ -218,8 +216,9 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, Problem> {
         };
         (Code::UnreadableFile, format!("Cannot read {name}: {error}"), help)
     };
+    let limit = ScanLimits::default().file_bytes;
     let too_large = |bytes: u64| {
-        let message = format!("{name} has {bytes} bytes or more, the limit is {MAX_FILE_BYTES}");
+        let message = format!("{name} has {bytes} bytes or more, the limit is {limit}");
         (Code::FileTooLarge, message, "move long text into files of the skill")
     };
     let mut reader: Box<dyn io::Read> = if file.as_os_str() == STDIN {
@@ -231,15 +230,15 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, Problem> {
             let message = format!("Cannot read {name}: it is not a regular file");
             return Err((Code::UnreadableFile, message, "SKILL.md must be a file"));
         }
-        if metadata.len() > MAX_FILE_BYTES {
+        if metadata.len() > limit {
             return Err(too_large(metadata.len()));
         }
         Box::new(fs::File::open(file).map_err(unreadable)?)
     };
     let mut bytes = Vec::new();
-    reader.by_ref().take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    reader.by_ref().take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     match u64::try_from(bytes.len()) {
-        Ok(length) if length <= MAX_FILE_BYTES => Ok(bytes),
-        _ => Err(too_large(MAX_FILE_BYTES + 1)),
+        Ok(length) if length <= limit => Ok(bytes),
+        _ => Err(too_large(limit + 1)),
     }
 }

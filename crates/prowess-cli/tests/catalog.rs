@@ -127,7 +127,7 @@ fn precedence_is_a_setting() {
     assert_eq!(refused.code, 1);
     assert_eq!(
         refused.stderr,
-        "Error: 'same' is ambiguous: use same@agents or same@agents-2 or same@extra\n"
+        "Error: 'same' is ambiguous: use same@agents or same@agents-2 or same@extra [ambiguous_name]\n"
     );
 }
 
@@ -153,7 +153,9 @@ fn the_list_has_every_key_that_programs_read() {
             "bytes",
             "tokens_estimate",
             "resources",
+            "left_out",
             "shadows",
+            "qualified_name",
             "tokens"
         ]
     );
@@ -264,4 +266,78 @@ fn a_mistake_in_prowess_toml_is_told_and_nothing_else_happens() {
         "{}",
         run.stderr
     );
+}
+
+#[test]
+fn programs_get_errors_as_json_too() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/a/SKILL.md", minimal("a"));
+    let here = ["--json", "--no-default-roots", "--source", "skills"];
+    for (arguments, code) in [
+        (vec!["info", "b"], "unknown_skill"),
+        (vec!["read", "b"], "unknown_skill"),
+        (vec!["read", "a", "../x"], "invalid_path"),
+    ] {
+        let arguments: Vec<&str> = arguments.into_iter().chain(here).collect();
+        let run = sandbox.prowess(&arguments);
+        assert_eq!(run.code, 1);
+        assert_eq!(run.json()["error"]["code"], code, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_skill_with_a_huge_file_is_shown_without_a_tree_digest() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/big/SKILL.md", minimal("big"));
+    let file = std::fs::File::create(sandbox.write("skills/big/font.ttf", "")).unwrap();
+    file.set_len(11 << 20).unwrap();
+    let info = ["info", "big", "--json", "--no-default-roots", "--source", "skills"];
+    assert!(sandbox.prowess(&info).json()["tree_digest"].as_str().unwrap().starts_with("v1:"));
+    file.set_len(65 << 20).unwrap();
+    let json = sandbox.prowess(&info).json();
+    assert_eq!(json["tree_digest"], serde_json::Value::Null);
+    assert_eq!(json["tree_digest_error"]["code"], "too_large");
+    assert_eq!(json["resources"][0]["path"], "font.ttf");
+}
+
+#[test]
+fn what_is_left_out_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/a/SKILL.md", minimal("a"));
+    sandbox.write("secret", "x");
+    std::os::unix::fs::symlink("../../secret", sandbox.path().join("skills/a/leak.md")).unwrap();
+    let here = ["--json", "--no-default-roots", "--source", "skills"];
+    let run = |command: &[&str]| {
+        sandbox.prowess(&command.iter().copied().chain(here).collect::<Vec<_>>()).json()
+    };
+    let left_out = &run(&["list"])["skills"][0]["left_out"][0];
+    assert_eq!(left_out["path"], "leak.md");
+    assert_eq!(left_out["why"], "it leads out of the skill's folder");
+    assert_eq!(run(&["doctor"])["diagnostics"][0]["code"], "left-out-file");
+    assert_eq!(run(&["info", "a"])["left_out"][0]["path"], "leak.md");
+}
+
+#[test]
+fn every_command_that_reads_skills_takes_sources() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/a/SKILL.md", minimal("a"));
+    let here = ["--no-default-roots", "--source", "skills"];
+    let run = |command: &[&str]| {
+        sandbox.prowess(&command.iter().copied().chain(here).collect::<Vec<_>>())
+    };
+    assert_eq!(run(&["lint"]).stdout, "No findings in 1 skill.\n");
+    assert_eq!(run(&["validate"]).stdout, "Valid skill: skills/a\n");
+    assert!(run(&["to-prompt"]).stdout.contains("<name>\na\n</name>"));
+    assert_eq!(run(&["read-properties", "a"]).json()["name"], "a");
+}
+
+#[test]
+fn an_untrusted_source_is_a_setting() {
+    let sandbox = Sandbox::new();
+    sandbox.write("project/own/x/SKILL.md", described("x", "own"));
+    sandbox.write("project/net/x/SKILL.md", described("x", "net"));
+    let text = "[skills]\nsources = [\"own\"]\nuntrusted_sources = [\"net\"]\nprecedence = \"first-wins\"\n";
+    sandbox.write("project/prowess.toml", text);
+    let skill = &prowess_in(&sandbox, &[], &["list", "--json"]).json()["skills"][0];
+    assert_eq!((&skill["description"], &skill["trust"]), (&"own".into(), &"trusted".into()));
 }

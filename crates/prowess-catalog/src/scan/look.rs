@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use prowess_format::{Code, Diagnostic, Digest, Options, Skill};
+use prowess_format::{Code, Digest, Options, Skill};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 use rustix::io::Errno;
 
@@ -19,36 +19,41 @@ use super::{
 use crate::beneath::Stamp;
 use crate::found::FoundSkill;
 use crate::read::read_limited;
+use crate::source::Trust;
+
+/// Whether a file is read that exceeds the limit on bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// It is left for later.
+    WithinLimit,
+    /// It is: somebody has counted.
+    Always,
+}
 
 impl Pass<'_> {
     /// Looks at a folder, or believes what is known of it.
-    pub(super) fn look_at(&self, task: &Task, buffer: &mut Vec<u8>) -> Seen {
-        let limits = &self.scanner.limits;
+    pub(super) fn look_at(&self, task: &Task, reading: Reading, buffer: &mut Vec<u8>) -> Seen {
         let mut seen = Seen::default();
-        let count = self.folders.fetch_add(1, Ordering::Relaxed);
-        if count >= limits.folders {
-            if count == limits.folders {
-                seen.diagnostics.push(self.limit(task, "folders", limits.folders as u64));
-            }
-            return seen;
-        }
         let known = self.known.get(task.path.as_os_str());
         let known = match self.unchanged(task, known) {
             Some(known) => Some(known),
-            None => {
-                let fresh = self.look_anew(task, known, buffer, &mut seen);
-                if !is_same(known, fresh.as_ref()) {
-                    self.changed.store(true, Ordering::Relaxed);
-                }
-                fresh
-            }
+            None => self.look_anew(task, known, reading, buffer, &mut seen),
         };
         let inside = match &known {
-            Some(Known::Folder(folder)) => Some(folder),
+            Some(Known::Folder(folder)) => {
+                if folder.dangling {
+                    let path = self.scanner.root.join(&task.path).join(FILE_NAMES[0]);
+                    let message = format!("The link {} leads nowhere", path.display());
+                    let diagnostic = finding(Code::DanglingLink, &path, message);
+                    seen.diagnostics.push(diagnostic.with_help("mend or remove it"));
+                }
+                Some(folder)
+            }
             Some(Known::Skill(skill)) => skill.inside.as_ref(),
             None => None,
         };
         if let Some(inside) = inside {
+            seen.entries = inside.entries;
             self.descend(task, inside, &mut seen);
         }
         seen.known = known;
@@ -84,6 +89,7 @@ impl Pass<'_> {
         &self,
         task: &Task,
         known: Option<&Known>,
+        reading: Reading,
         buffer: &mut Vec<u8>,
         seen: &mut Seen,
     ) -> Option<Known> {
@@ -92,17 +98,15 @@ impl Pass<'_> {
             _ => None,
         };
         for file in FILE_NAMES {
-            match self.root.open_file(&task.path.join(file)) {
-                Ok(handle) => {
-                    return Some(self.skill(task, file, Ok(handle), before, buffer, seen));
-                }
-                Err(error) if is_absent(&error) => {}
-                Err(error) => {
-                    return Some(self.skill(task, file, Err(error), before, buffer, seen));
-                }
-            }
+            let handle = match self.root.open_file(&task.path.join(file)) {
+                Err(error) if is_absent(&error) => continue,
+                handle => handle,
+            };
+            return Some(Known::Skill(Arc::new(
+                self.skill(task, file, handle, before, reading, buffer),
+            )));
         }
-        match self.folder(task, seen) {
+        match self.folder(task) {
             Ok(folder) => Some(Known::Folder(Arc::new(folder))),
             // A link to a file, or a folder that has just gone.
             Err(error) if is_absent(&error) && task.depth > 0 => None,
@@ -120,56 +124,69 @@ impl Pass<'_> {
         file: &'static str,
         handle: io::Result<OwnedFd>,
         before: Option<&Arc<KnownSkill>>,
+        reading: Reading,
         buffer: &mut Vec<u8>,
-        seen: &mut Seen,
-    ) -> Known {
+    ) -> KnownSkill {
         let inside = match self.scanner.nested {
             Nested::Ignore => None,
-            Nested::Find => self.folder(task, seen).ok().map(Arc::new),
+            Nested::Find => self.folder(task).ok().map(Arc::new),
+        };
+        let mut known = KnownSkill {
+            file,
+            stamp: None,
+            bytes: 0,
+            postponed: false,
+            found: None,
+            diagnostics: Vec::new(),
+            inside,
         };
         let path = || self.scanner.root.join(&task.path).join(file);
-        let failed = |diagnostic: Diagnostic, inside| {
-            let diagnostics = vec![diagnostic];
-            KnownSkill { file, stamp: None, found: None, diagnostics, inside }
-        };
-        let limit = self.scanner.limits.file_bytes;
-        let read = handle.and_then(|handle| Ok((Stamp::of(&handle)?, handle))).and_then(
-            |(stamp, handle)| read_limited(handle, &stamp, limit, buffer).map(|()| stamp),
-        );
-        let stamp = match read {
-            Ok(stamp) => stamp,
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                let path = path();
-                let message = format!("{} is larger than {limit} bytes", path.display());
-                let diagnostic = finding(Code::FileTooLarge, &path, message)
-                    .with_help("move long text into files of the skill");
-                return Known::Skill(Arc::new(failed(diagnostic, inside)));
-            }
+        let opened = handle.and_then(|handle| Ok((Stamp::of(&handle)?, handle)));
+        let (stamp, handle) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
-                let diagnostic = self.scanner.unreadable(&path(), &error);
-                return Known::Skill(Arc::new(failed(diagnostic, inside)));
+                known.diagnostics.push(self.scanner.unreadable(&path(), &error));
+                return known;
             }
         };
-        let total = self.bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        let limit = self.scanner.limits.bytes;
-        if total + buffer.len() as u64 > limit {
-            if total <= limit {
-                seen.diagnostics.push(self.limit(task, "bytes", limit));
-            }
-            let known = KnownSkill { file, stamp: None, found: None, diagnostics: vec![], inside };
-            return Known::Skill(Arc::new(known));
+        if self.scanner.trust == Trust::Untrusted && stamp.has_other_names() {
+            let message =
+                format!("{} is a hard link, and the source is not trusted", path().display());
+            let diagnostic = finding(Code::UnreadableFile, &path(), message);
+            known.diagnostics.push(diagnostic.with_help("copy the file instead of linking it"));
+            return known;
+        }
+        let limit = self.scanner.limits.file_bytes;
+        if stamp.is_file() && stamp.bytes > limit {
+            let message = format!("{} is larger than {limit} bytes", path().display());
+            let diagnostic = finding(Code::FileTooLarge, &path(), message);
+            let help = "move long text into files of the skill";
+            known.diagnostics.push(diagnostic.with_help(help));
+            return known;
+        }
+        known.bytes = stamp.bytes;
+        let total = self.bytes_read.fetch_add(stamp.bytes, Ordering::Relaxed);
+        let fits = total.saturating_add(stamp.bytes) <= self.scanner.limits.bytes;
+        if reading == Reading::WithinLimit && !fits {
+            known.postponed = true;
+            return known;
+        }
+        if let Err(error) = read_limited(handle, &stamp, limit, buffer) {
+            known.diagnostics.push(self.scanner.unreadable(&path(), &error));
+            return known;
         }
         let digest = Digest::of(buffer);
-        let trusted = Some(stamp).filter(|stamp| stamp.latest() < self.grain);
+        // Times are believed if they are old enough, and beside skill.md a SKILL.md may appear.
+        let is_settled = stamp.latest() < self.grain && file == FILE_NAMES[0];
+        known.stamp = Some(stamp).filter(|_| is_settled);
         // The times are new, the text is not.
         if let Some(before) = before
             && let Some(found) = &before.found
-            && found.digest == digest
+            && (found.digest, found.file, found.identity) == (digest, file, stamp.identity())
         {
-            let found = Some(Arc::clone(found));
-            let diagnostics = before.diagnostics.clone();
-            let known = KnownSkill { file, stamp: trusted, found, diagnostics, inside };
-            return Known::Skill(Arc::new(known));
+            known.found = Some(Arc::clone(found));
+            known.diagnostics.clone_from(&before.diagnostics);
+            return known;
         }
         let folder_name = self.folder_name(task);
         let folder_name = folder_name.as_deref().map(OsStr::to_string_lossy);
@@ -190,18 +207,21 @@ impl Pass<'_> {
                 diagnostic.path = Some(Arc::clone(&shown));
             }
         }
-        let found = parsed.skill.map(|skill| {
+        known.found = parsed.skill.map(|skill| {
             Arc::new(FoundSkill {
                 folder: task.path.as_path().into(),
                 file,
                 digest,
+                identity: stamp.identity(),
+                executable: stamp.is_executable(),
                 bytes: buffer.len() as u64,
                 body_chars: u32::try_from(parsed.body_chars).unwrap_or(u32::MAX),
                 name: skill.skill_name().clone(),
                 frontmatter: skill.frontmatter,
             })
         });
-        Known::Skill(Arc::new(KnownSkill { file, stamp: trusted, found, diagnostics, inside }))
+        known.diagnostics = diagnostics;
+        known
     }
 
     fn folder_name<'t>(&self, task: &'t Task) -> Option<Cow<'t, OsStr>> {
@@ -216,23 +236,27 @@ impl Pass<'_> {
     }
 
     /// The folders and links inside a folder, sorted.
-    fn folder(&self, task: &Task, seen: &mut Seen) -> io::Result<KnownFolder> {
+    fn folder(&self, task: &Task) -> io::Result<KnownFolder> {
         let path = if task.path.as_os_str().is_empty() { Path::new(".") } else { &task.path };
         let folder = self.root.open_folder(path)?;
         let stamp = Stamp::of(folder.handle())?;
-        let (mut folders, mut links) = (Vec::new(), Vec::new());
+        let mut known = KnownFolder {
+            stamp: Some(stamp).filter(|stamp| stamp.latest() < self.grain),
+            entries: 0,
+            dangling: false,
+            folders: Vec::new(),
+            links: Vec::new(),
+        };
+        let most = self.scanner.limits.entries.saturating_mul(10);
         for entry in Dir::read_from(folder.handle())? {
             let entry = entry?;
             let bytes = entry.file_name().to_bytes();
             if matches!(bytes, b"." | b"..") {
                 continue;
             }
-            let count = self.entries.fetch_add(1, Ordering::Relaxed);
-            let limit = self.scanner.limits.entries;
-            if count >= limit {
-                if count == limit {
-                    seen.diagnostics.push(self.limit(task, "entries", limit as u64));
-                }
+            known.entries += 1;
+            // A flood: what is followed is cut elsewhere, reading ends here.
+            if known.entries > most {
                 break;
             }
             let name = OsString::from_vec(bytes.to_vec());
@@ -245,15 +269,15 @@ impl Pass<'_> {
                 kind => kind,
             };
             match kind {
-                FileType::Directory => folders.push(name),
-                FileType::Symlink => links.push(name),
+                FileType::Directory => known.folders.push(name),
+                FileType::Symlink if name == FILE_NAMES[0] => known.dangling = true,
+                FileType::Symlink => known.links.push(name),
                 _ => {}
             }
         }
-        folders.sort_unstable();
-        links.sort_unstable();
-        let stamp = Some(stamp).filter(|stamp| stamp.latest() < self.grain);
-        Ok(KnownFolder { stamp, folders, links })
+        known.folders.sort_unstable();
+        known.links.sort_unstable();
+        Ok(known)
     }
 
     /// Puts the folders inside on the list, unless they are too deep.
@@ -261,7 +285,8 @@ impl Pass<'_> {
         let depth = task.depth + 1;
         if depth > self.scanner.limits.depth {
             // One level down is a mode, not a limit that surprises.
-            seen.too_deep = !inside.folders.is_empty() && self.scanner.limits.depth > 1;
+            let any = !inside.folders.is_empty() || !inside.links.is_empty();
+            seen.too_deep = any && self.scanner.limits.depth != 1;
             return;
         }
         let below = |name: &OsString| Task {
@@ -272,17 +297,10 @@ impl Pass<'_> {
         seen.folders.extend(inside.folders.iter().map(below));
         seen.links.extend(inside.links.iter().map(below));
     }
-
-    fn limit(&self, task: &Task, name: &str, limit: u64) -> Diagnostic {
-        let path = self.scanner.root.join(&task.path);
-        let message = format!("The search stopped here: the limit of {limit} {name} is reached");
-        finding(Code::ScanLimit, &path, message)
-            .with_help(format!("raise the limit `scan.{name}`, or name the folders of the skills"))
-    }
 }
 
 /// Whether a fresh look gave what was known before, times aside.
-fn is_same(known: Option<&Known>, fresh: Option<&Known>) -> bool {
+pub(super) fn is_same(known: Option<&Known>, fresh: Option<&Known>) -> bool {
     match (known, fresh) {
         (Some(Known::Skill(a)), Some(Known::Skill(b))) => {
             let found = match (&a.found, &b.found) {
@@ -292,7 +310,7 @@ fn is_same(known: Option<&Known>, fresh: Option<&Known>) -> bool {
             };
             found && a.diagnostics == b.diagnostics
         }
-        (Some(Known::Folder(_)), Some(Known::Folder(_))) => true,
+        (Some(Known::Folder(_)), Some(Known::Folder(_))) | (None, None) => true,
         _ => false,
     }
 }

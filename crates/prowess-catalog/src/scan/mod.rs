@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use prowess_format::{Code, Diagnostic, Level};
@@ -20,9 +20,22 @@ use prowess_format::{Code, Diagnostic, Level};
 use crate::beneath::{Folder, Stamp};
 use crate::found::{FoundSkill, SourceListing};
 use crate::limits::ScanLimits;
+use crate::source::Trust;
 
 /// Folders that are never searched.
-pub const SKIPPED_FOLDERS: [&str; 4] = [".git", ".hg", ".svn", "node_modules"];
+pub const SKIPPED_FOLDERS: [&str; 11] = [
+    ".git",
+    ".hg",
+    ".svn",
+    ".bzr",
+    ".jj",
+    ".sl",
+    ".pijul",
+    "_darcs",
+    "CVS",
+    ".fossil",
+    "node_modules",
+];
 
 /// Whether folders inside a skill are searched for more skills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +70,10 @@ struct KnownSkill {
     file: &'static str,
     /// `None` if it must be read again.
     stamp: Option<Stamp>,
+    /// The length of the file; 0 if that is not known.
+    bytes: u64,
+    /// Whether it was not read, because others had used up the limit.
+    postponed: bool,
     found: Option<Arc<FoundSkill>>,
     diagnostics: Vec<Diagnostic>,
     /// The folders inside, if nested skills are searched.
@@ -66,6 +83,10 @@ struct KnownSkill {
 #[derive(Debug)]
 struct KnownFolder {
     stamp: Option<Stamp>,
+    /// How many names it holds.
+    entries: usize,
+    /// Whether one of them is a `SKILL.md` that leads nowhere.
+    dangling: bool,
     folders: Vec<OsString>,
     links: Vec<OsString>,
 }
@@ -85,6 +106,7 @@ pub(crate) struct Scanner {
     root: PathBuf,
     limits: ScanLimits,
     nested: Nested,
+    trust: Trust,
     known: HashMap<OsString, Known>,
     last: Arc<SourceListing>,
     /// What the last scan said about folders and limits.
@@ -92,11 +114,12 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
-    pub(crate) fn new(root: PathBuf, limits: ScanLimits, nested: Nested) -> Self {
+    pub(crate) fn new(root: PathBuf, limits: ScanLimits, nested: Nested, trust: Trust) -> Self {
         Self {
             root,
             limits,
             nested,
+            trust,
             known: HashMap::new(),
             last: Arc::default(),
             last_notes: vec![],
@@ -172,7 +195,7 @@ pub struct FoundFiles {
 
 /// Finds the `SKILL.md` files below a folder, as a [`crate::DirectorySource`] does. Blocks.
 pub fn find_skill_files(root: &Path, limits: ScanLimits) -> FoundFiles {
-    let mut scanner = Scanner::new(root.to_owned(), limits, Nested::Ignore);
+    let mut scanner = Scanner::new(root.to_owned(), limits, Nested::Ignore, Trust::Trusted);
     scanner.scan();
     let mut files: Vec<PathBuf> = scanner
         .known
@@ -194,9 +217,14 @@ struct Pass<'a> {
     seen: HashMap<OsString, Known>,
     diagnostics: Vec<Diagnostic>,
     changed: AtomicBool,
-    folders: AtomicUsize,
-    entries: AtomicUsize,
-    bytes: AtomicU64,
+    /// What was counted against the limits, in the order of the tree.
+    folders: usize,
+    entries: usize,
+    bytes: u64,
+    /// What threads have read or know, in any order: reading stops at the limit.
+    bytes_read: AtomicU64,
+    /// The limits that were reported.
+    reported: Vec<&'static str>,
     /// Folders whose inside is too deep.
     too_deep: Vec<PathBuf>,
     /// Where the folders that were looked at really are, once links are followed.
@@ -213,6 +241,8 @@ struct Seen {
     folders: Vec<Task>,
     links: Vec<Task>,
     diagnostics: Vec<Diagnostic>,
+    /// How many names the folder holds.
+    entries: usize,
     /// Whether there are folders inside that are too deep to be looked at.
     too_deep: bool,
 }

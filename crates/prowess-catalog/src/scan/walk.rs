@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use prowess_format::Code;
 
+use super::look::{Reading, is_same};
 use super::{
     FOLDERS_PER_THREAD, FOLDERS_PER_TURN, Known, Pass, Scanner, Seen, TIME_GRAIN, Task, finding,
 };
@@ -29,9 +30,11 @@ impl<'a> Pass<'a> {
             seen: HashMap::with_capacity(known.len()),
             diagnostics: Vec::new(),
             changed: AtomicBool::new(false),
-            folders: AtomicUsize::new(0),
-            entries: AtomicUsize::new(0),
-            bytes: AtomicU64::new(0),
+            folders: 0,
+            entries: 0,
+            bytes: 0,
+            bytes_read: AtomicU64::new(0),
+            reported: Vec::new(),
             too_deep: Vec::new(),
             real: HashSet::new(),
             grain: (
@@ -77,7 +80,12 @@ impl<'a> Pass<'a> {
                             fresh.push(Task { real: Some(target), ..link });
                         }
                     }
-                    Err(error) => self.diagnostics.push(self.scanner.unreadable(&full, &error)),
+                    Err(error) => {
+                        let message =
+                            format!("The link {} cannot be followed: {error}", full.display());
+                        let diagnostic = finding(Code::DanglingLink, &full, message);
+                        self.diagnostics.push(diagnostic.with_help("mend or remove it"));
+                    }
                 }
             }
             links = self.levels(fresh);
@@ -85,12 +93,27 @@ impl<'a> Pass<'a> {
     }
 
     /// Looks at folders level by level and returns the links that were met.
+    ///
+    /// Threads look in any order; what counts against the limits is counted here, in the order of
+    /// the tree, so that the same tree always gives the same result.
     fn levels(&mut self, mut level: Vec<Task>) -> Vec<Task> {
         let mut links = Vec::new();
         while !level.is_empty() {
+            let room = self.scanner.limits.folders.saturating_sub(self.folders);
+            if let Some(first) = level.get(room) {
+                self.report_limit(
+                    &first.path.clone(),
+                    "folders",
+                    self.scanner.limits.folders as u64,
+                );
+                level.truncate(room);
+            }
+            self.folders += level.len();
             let results = self.look_at_all(&level);
             let mut next = Vec::new();
-            for (task, seen) in level.into_iter().zip(results) {
+            for (task, mut seen) in level.into_iter().zip(results) {
+                self.count_bytes(&task, &mut seen);
+                self.count_entries(&task, &mut seen);
                 // The same folder by two ways is one folder.
                 next.extend(seen.folders.into_iter().filter(|folder| {
                     folder.real.as_ref().is_none_or(|real| self.real.insert(real.clone()))
@@ -100,16 +123,62 @@ impl<'a> Pass<'a> {
                 if seen.too_deep {
                     self.too_deep.push(task.path.clone());
                 }
-                match seen.known {
-                    Some(known) => {
-                        self.seen.insert(task.path.into_os_string(), known);
-                    }
-                    None => self.changed.store(true, Ordering::Relaxed),
+                let before = self.known.get(task.path.as_os_str());
+                if !is_same(before, seen.known.as_ref()) {
+                    self.changed.store(true, Ordering::Relaxed);
+                }
+                if let Some(known) = seen.known {
+                    self.seen.insert(task.path.into_os_string(), known);
                 }
             }
             level = next;
         }
         links
+    }
+
+    /// Takes a skill only while the limit on bytes allows.
+    fn count_bytes(&mut self, task: &Task, seen: &mut Seen) {
+        let Some(Known::Skill(skill)) = &seen.known else { return };
+        let limit = self.scanner.limits.bytes;
+        if self.bytes.saturating_add(skill.bytes) > limit {
+            seen.known = None;
+            self.report_limit(&task.path, "bytes", limit);
+            return;
+        }
+        self.bytes += skill.bytes;
+        // Others were faster, but this one comes first.
+        if skill.postponed {
+            *seen = self.look_at(task, Reading::Always, &mut Vec::new());
+        }
+    }
+
+    /// Follows the names in a folder only while the limit on entries allows.
+    fn count_entries(&mut self, task: &Task, seen: &mut Seen) {
+        let limit = self.scanner.limits.entries;
+        let room = limit.saturating_sub(self.entries);
+        self.entries = self.entries.saturating_add(seen.entries);
+        if seen.entries <= room {
+            return;
+        }
+        self.report_limit(&task.path, "entries", limit as u64);
+        let mut names: Vec<PathBuf> =
+            seen.folders.iter().chain(&seen.links).map(|task| task.path.clone()).collect();
+        names.sort_unstable();
+        names.truncate(room);
+        let kept = |task: &Task| names.binary_search(&task.path).is_ok();
+        seen.folders.retain(kept);
+        seen.links.retain(kept);
+    }
+
+    fn report_limit(&mut self, path: &std::path::Path, name: &'static str, limit: u64) {
+        if self.reported.contains(&name) {
+            return;
+        }
+        self.reported.push(name);
+        let message = format!("The search stopped here: the limit of {limit} {name} is reached");
+        let help = format!("raise the limit `scan.{name}`, or name the folders of the skills");
+        let path = self.scanner.root.join(path);
+        self.diagnostics.push(finding(Code::ScanLimit, &path, message).with_help(help));
     }
 
     /// Looks at all folders of a level, on all cores, and gives the results in order.
@@ -128,7 +197,7 @@ impl<'a> Pass<'a> {
                     break;
                 }
                 for (at, task) in level.iter().enumerate().take(end).skip(start) {
-                    own.push((at, self.look_at(task, &mut buffer)));
+                    own.push((at, self.look_at(task, Reading::WithinLimit, &mut buffer)));
                 }
             }
             done.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);

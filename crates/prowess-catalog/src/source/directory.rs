@@ -18,7 +18,9 @@ use crate::found::{FoundSkill, SourceListing};
 use crate::labels::label_of;
 use crate::limits::ScanLimits;
 use crate::read::read_limited;
-use crate::resource::{LeftOut, Resource, ResourceKind, ResourceListing, ResourceScope};
+use crate::resource::{
+    LeftOut, LeftOutReason, Resource, ResourceKind, ResourceListing, ResourceScope,
+};
 use crate::scan::{Nested, SKIPPED_FOLDERS, Scanner};
 
 /// A folder on this machine. It may hold skills, or be a skill itself.
@@ -76,7 +78,12 @@ impl DirectorySource {
     }
 
     fn files(&self) -> Files {
-        Files { root: Arc::clone(&self.root), limits: self.limits, trust: self.info.trust }
+        Files {
+            root: Arc::clone(&self.root),
+            limits: self.limits,
+            nested: self.nested,
+            trust: self.info.trust,
+        }
     }
 }
 
@@ -99,10 +106,11 @@ impl Source for DirectorySource {
 
     fn list(&self) -> SourceFuture<'_, Arc<SourceListing>> {
         let scanner = Arc::clone(&self.scanner);
-        let (root, limits, nested) = (Arc::clone(&self.root), self.limits, self.nested);
+        let (root, limits) = (Arc::clone(&self.root), self.limits);
+        let (nested, trust) = (self.nested, self.info.trust);
         Box::pin(blocking(move || {
             let mut scanner = scanner.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || Scanner::new(root.to_path_buf(), limits, nested);
+            let new = || Scanner::new(root.to_path_buf(), limits, nested, trust);
             scanner.get_or_insert_with(new).scan()
         }))
     }
@@ -117,8 +125,8 @@ impl Source for DirectorySource {
         skill: &'a FoundSkill,
         scope: ResourceScope,
     ) -> SourceFuture<'a, Result<ResourceListing, ReadError>> {
-        let (files, folder) = (self.files(), skill.folder.to_path_buf());
-        Box::pin(blocking(move || files.resources(&folder, scope)))
+        let (files, place) = (self.files(), Place::of(skill));
+        Box::pin(blocking(move || files.resources(&place, scope)))
     }
 
     fn read_resource<'a>(
@@ -126,8 +134,8 @@ impl Source for DirectorySource {
         skill: &'a FoundSkill,
         path: &'a ResourcePath,
     ) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
-        let (files, folder, path) = (self.files(), skill.folder.to_path_buf(), path.clone());
-        Box::pin(blocking(move || files.read_resource(&folder, &path)))
+        let (files, place, path) = (self.files(), Place::of(skill), path.clone());
+        Box::pin(blocking(move || files.read_resource(&place, &path)))
     }
 
     fn watched_folder(&self) -> Option<&Path> {
@@ -135,10 +143,25 @@ impl Source for DirectorySource {
     }
 }
 
+/// Where a skill was found, and the file that proves that it is still the same.
+struct Place {
+    folder: PathBuf,
+    file: &'static str,
+    identity: (u64, u64),
+}
+
+impl Place {
+    fn of(skill: &FoundSkill) -> Self {
+        let folder = skill.folder.to_path_buf();
+        Self { folder, file: skill.file, identity: skill.identity }
+    }
+}
+
 /// Reads files below a root.
 struct Files {
     root: Arc<Path>,
     limits: ScanLimits,
+    nested: Nested,
     trust: Trust,
 }
 
@@ -146,15 +169,27 @@ impl Files {
     fn read_skill(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
         let shown = path.display().to_string();
         let opened = Folder::open(&self.root).and_then(|root| root.open_file(path));
-        self.read(opened, &shown)
+        self.read(opened, &shown, self.limits.file_bytes)
     }
 
-    fn read_resource(&self, folder: &Path, path: &ResourcePath) -> Result<Vec<u8>, ReadError> {
-        let opened = self.open_skill_folder(folder).and_then(|folder| folder.open_beneath(path));
-        self.read(opened, path.as_str())
+    fn read_resource(&self, place: &Place, path: &ResourcePath) -> Result<Vec<u8>, ReadError> {
+        // A SKILL.md may be a link; the skill's own text is never outside.
+        if path.as_str() == place.file {
+            return self.read_skill(&place.folder.join(place.file));
+        }
+        if path.as_str().split('/').any(is_version_control) {
+            return Err(ReadError::NotFound { path: path.to_string() });
+        }
+        let folder = self.open_skill_folder(place)?;
+        self.read(folder.open_beneath(path), path.as_str(), self.limits.resource_bytes)
     }
 
-    fn read(&self, opened: io::Result<OwnedFd>, path: &str) -> Result<Vec<u8>, ReadError> {
+    fn read(
+        &self,
+        opened: io::Result<OwnedFd>,
+        path: &str,
+        limit: u64,
+    ) -> Result<Vec<u8>, ReadError> {
         let failed = |error| read_error(path, error);
         let handle = opened.map_err(failed)?;
         let stamp = Stamp::of(&handle).map_err(failed)?;
@@ -165,7 +200,6 @@ impl Files {
         if self.trust == Trust::Untrusted && stamp.has_other_names() {
             return Err(ReadError::HardLink { path: shown() });
         }
-        let limit = self.limits.file_bytes;
         let mut bytes = Vec::new();
         match read_limited(handle, &stamp, limit, &mut bytes) {
             Ok(()) => Ok(bytes),
@@ -176,21 +210,30 @@ impl Files {
         }
     }
 
-    fn open_skill_folder(&self, folder: &Path) -> io::Result<Folder> {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        Folder::open(&self.root)?.open_folder(folder)
+    /// Opens the folder that the skill was found in. If it has been replaced, by a link to
+    /// elsewhere for instance, then its `SKILL.md` is another file, and nothing is opened.
+    fn open_skill_folder(&self, place: &Place) -> Result<Folder, ReadError> {
+        let empty = place.folder.as_os_str().is_empty();
+        let path = if empty { Path::new(".") } else { &place.folder };
+        let folder = Folder::open(&self.root)
+            .and_then(|root| root.open_folder(path))
+            .map_err(|_| ReadError::Replaced)?;
+        match folder.stat(Path::new(place.file)) {
+            Ok(stamp) if stamp.identity() == place.identity => Ok(folder),
+            _ => Err(ReadError::Replaced),
+        }
     }
 
-    fn resources(&self, folder: &Path, scope: ResourceScope) -> Result<ResourceListing, ReadError> {
-        let shown = folder.display().to_string();
-        let folder = self.open_skill_folder(folder).map_err(|error| read_error(&shown, error))?;
+    fn resources(&self, place: &Place, scope: ResourceScope) -> Result<ResourceListing, ReadError> {
+        let folder = self.open_skill_folder(place)?;
         let mut walk = ResourceWalk {
+            files: self,
             folder: &folder,
+            own_file: place.file,
             scope,
-            limits: &self.limits,
             found: BTreeMap::new(),
             left_out: Vec::new(),
-            entries: 0,
+            is_full: false,
             folders: Stamp::of(folder.handle()).iter().map(Stamp::identity).collect(),
         };
         walk.names("", &folder, 0);
@@ -199,6 +242,13 @@ impl Files {
         Ok(ResourceListing { resources: walk.found.into_values().collect(), left_out })
     }
 }
+
+/// Whether a folder of this name belongs to version control.
+fn is_version_control(name: &str) -> bool {
+    name != NODE_MODULES && SKIPPED_FOLDERS.contains(&name)
+}
+
+const NODE_MODULES: &str = "node_modules";
 
 /// What the system said, in our words.
 fn read_error(path: &str, error: io::Error) -> ReadError {
@@ -213,17 +263,17 @@ fn read_error(path: &str, error: io::Error) -> ReadError {
     }
 }
 
-/// How deep the files of a skill may be.
-const MAX_RESOURCE_DEPTH: usize = 16;
-
 /// Collects the resources of one skill.
 struct ResourceWalk<'a> {
+    files: &'a Files,
     folder: &'a Folder,
+    /// The skill's own text, which is no resource.
+    own_file: &'static str,
     scope: ResourceScope,
-    limits: &'a ScanLimits,
     found: BTreeMap<String, Resource>,
     left_out: Vec<LeftOut>,
-    entries: usize,
+    /// Whether the limit on resources was reached and reported.
+    is_full: bool,
     /// The folders that were listed: links must not lead in circles.
     folders: HashSet<(u64, u64)>,
 }
@@ -232,34 +282,29 @@ impl ResourceWalk<'_> {
     /// Looks at all names in a folder whose path is `prefix`, with its slash.
     fn names(&mut self, prefix: &str, folder: &Folder, depth: usize) {
         let Ok(entries) = Dir::read_from(folder.handle()) else {
-            self.leave_out(prefix, "the folder cannot be read");
-            return;
+            return self.leave_out(prefix, LeftOutReason::Unreadable);
         };
+        let most = self.files.limits.entries;
         let mut names: Vec<OsString> = entries
             .filter_map(Result::ok)
             .map(|entry| OsString::from_vec(entry.file_name().to_bytes().to_vec()))
             .filter(|name| name != "." && name != "..")
-            .take(self.limits.entries + 1)
+            .take(most.saturating_add(1))
             .collect();
         names.sort_unstable();
+        if names.len() > most {
+            names.truncate(most);
+            self.leave_out(prefix, LeftOutReason::TooMany);
+        }
         for name in names {
-            self.entries += 1;
-            if self.entries > self.limits.entries || self.found.len() >= self.limits.resources {
-                self.leave_out(prefix, "there are more files than the limit allows");
+            let path = format!("{prefix}{}", name.to_string_lossy());
+            match name.to_str().and_then(|_| ResourcePath::parse(&path).ok()) {
+                Some(_) if path == self.own_file => {}
+                Some(path) => self.name(&path, depth),
+                None => self.leave_out(&path, LeftOutReason::Name),
+            }
+            if self.is_full {
                 return;
-            }
-            let Some(name) = name.to_str() else {
-                let shown = format!("{prefix}{}", name.to_string_lossy());
-                self.leave_out(&shown, "the name is not UTF-8");
-                continue;
-            };
-            let path = format!("{prefix}{name}");
-            if path == "SKILL.md" || SKIPPED_FOLDERS.contains(&name) {
-                continue;
-            }
-            match ResourcePath::parse(&path) {
-                Ok(path) => self.name(&path, depth),
-                Err(_) => self.leave_out(&path, "no path of a skill looks like this"),
             }
         }
     }
@@ -269,31 +314,26 @@ impl ResourceWalk<'_> {
         let stamp = match opened {
             Ok(stamp) => stamp,
             Err(error) => {
-                let why = match read_error(path.as_str(), error) {
-                    ReadError::Outside { .. } => "it leads out of the skill's folder",
-                    ReadError::NotFound { .. } => "it is a link to nothing",
-                    ReadError::NotAFile { .. } => "it is not a regular file",
-                    _ => "it cannot be read",
+                let reason = match read_error(path.as_str(), error) {
+                    ReadError::Outside { .. } => LeftOutReason::Outside,
+                    ReadError::NotFound { .. } => LeftOutReason::Dangling,
+                    ReadError::NotAFile { .. } => LeftOutReason::Special,
+                    _ => LeftOutReason::Unreadable,
                 };
-                return self.leave_out(path.as_str(), why);
+                return self.leave_out(path.as_str(), reason);
             }
         };
         if stamp.is_folder() {
-            if !self.descends(path, depth) {
-                if self.scope == ResourceScope::Recursive {
-                    self.leave_out(path.as_str(), "it is too deep");
-                }
-            } else if !self.folders.insert(stamp.identity()) {
-                self.leave_out(path.as_str(), "it is a folder that is listed already");
-            } else {
-                match self.folder.open_folder_beneath(path) {
-                    Ok(folder) => self.names(&format!("{path}/"), &folder, depth + 1),
-                    Err(_) => self.leave_out(path.as_str(), "the folder cannot be read"),
-                }
-            }
+            self.inner_folder(path, &stamp, depth);
         } else if !stamp.is_file() {
-            self.leave_out(path.as_str(), "it is not a regular file");
+            self.leave_out(path.as_str(), LeftOutReason::Special);
+        } else if self.files.trust == Trust::Untrusted && stamp.has_other_names() {
+            self.leave_out(path.as_str(), LeftOutReason::HardLink);
         } else if depth > 0 || self.scope != ResourceScope::ThreeFolders {
+            if self.found.len() >= self.files.limits.resources {
+                self.is_full = true;
+                return self.leave_out(path.as_str(), LeftOutReason::TooMany);
+            }
             let resource = Resource {
                 kind: ResourceKind::of(path),
                 bytes: stamp.bytes,
@@ -304,17 +344,42 @@ impl ResourceWalk<'_> {
         }
     }
 
-    fn descends(&self, path: &ResourcePath, depth: usize) -> bool {
-        match self.scope {
+    fn inner_folder(&mut self, path: &ResourcePath, stamp: &Stamp, depth: usize) {
+        let name = path.as_str().rsplit('/').next().unwrap_or_default();
+        let in_scope = match self.scope {
             ResourceScope::OneLevel => depth == 0,
-            ResourceScope::Recursive => depth < MAX_RESOURCE_DEPTH,
+            ResourceScope::Recursive => true,
             ResourceScope::ThreeFolders => {
                 depth == 0 && matches!(path.as_str(), "scripts" | "references" | "assets")
             }
+        };
+        if !in_scope {
+            return;
         }
+        let reason = if is_version_control(name) {
+            LeftOutReason::VersionControl
+        } else if name == NODE_MODULES && self.scope != ResourceScope::Recursive {
+            LeftOutReason::Packages
+        } else if depth >= self.files.limits.resource_depth {
+            LeftOutReason::TooDeep
+        } else if !self.folders.insert(stamp.identity()) {
+            LeftOutReason::Again
+        } else {
+            match self.folder.open_folder_beneath(path) {
+                Err(_) => LeftOutReason::Unreadable,
+                Ok(folder)
+                    if self.files.nested == Nested::Find
+                        && folder.stat(Path::new(self.own_file)).is_ok() =>
+                {
+                    LeftOutReason::OtherSkill
+                }
+                Ok(folder) => return self.names(&format!("{path}/"), &folder, depth + 1),
+            }
+        };
+        self.leave_out(path.as_str(), reason);
     }
 
-    fn leave_out(&mut self, path: &str, why: &'static str) {
-        self.left_out.push(LeftOut { path: path.to_owned(), why });
+    fn leave_out(&mut self, path: &str, reason: LeftOutReason) {
+        self.left_out.push(LeftOut { path: path.to_owned(), reason });
     }
 }

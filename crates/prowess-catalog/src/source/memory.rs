@@ -10,7 +10,9 @@ use super::{Source, SourceFuture, SourceInfo};
 use crate::beneath::ResourcePath;
 use crate::error::ReadError;
 use crate::found::{FoundSkill, SourceListing};
-use crate::resource::{Resource, ResourceKind, ResourceListing, ResourceScope};
+use crate::resource::{
+    LeftOut, LeftOutReason, Resource, ResourceKind, ResourceListing, ResourceScope,
+};
 
 /// A file in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +96,8 @@ impl MemorySource {
                     folder: Path::new(folder).into(),
                     file: "SKILL.md",
                     digest: Digest::of(&file.bytes),
+                    executable: file.executable,
+                    identity: (0, 0),
                     bytes: file.bytes.len() as u64,
                     body_chars: u32::try_from(parsed.body_chars).unwrap_or(u32::MAX),
                     name: skill.skill_name().clone(),
@@ -140,6 +144,12 @@ impl Source for MemorySource {
                 matches!(folder, "scripts" | "references" | "assets") && !rest.contains('/')
             }),
         };
+        let invalid = |path: &&String| ResourcePath::parse(path).is_err();
+        let left_out = (self.files(skill).into_iter())
+            .flat_map(BTreeMap::keys)
+            .filter(invalid)
+            .map(|path| LeftOut { path: path.clone(), reason: LeftOutReason::Name })
+            .collect();
         let resources = self
             .files(skill)
             .into_iter()
@@ -155,7 +165,7 @@ impl Source for MemorySource {
                 })
             })
             .collect();
-        let listing = ResourceListing { resources, ..ResourceListing::default() };
+        let listing = ResourceListing { resources, left_out };
         Box::pin(std::future::ready(Ok(listing)))
     }
 

@@ -1,22 +1,27 @@
 //! `prowess doctor`
 
 use std::io::Write;
+use std::path::Path;
 
 use anstream::stdout;
-use prowess_catalog::{Root, RootOrigin, Snapshot};
-use prowess_format::Level;
+use prowess_catalog::{LeftOutReason, Precedence, ResourceScope, Root, RootOrigin, Snapshot};
+use prowess_format::{Code, Diagnostic, Level};
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::cli::{DoctorArgs, Format};
 use crate::finder::Finder;
+use crate::progress;
 use crate::report::{self, Report, Section};
 use crate::terminal::safe_line;
 
 pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
     let finder = Finder::new(&arguments.catalog)?;
     let snapshot = finder.snapshot();
-    let errors = snapshot.diagnostics().iter().filter(|found| found.level == Level::Error).count();
+    let mut diagnostics = snapshot.diagnostics().to_vec();
+    diagnostics
+        .extend(progress::while_showing("Looking at files", || left_out(&finder, &snapshot)));
+    let errors = diagnostics.iter().filter(|found| found.level == Level::Error).count();
     let outcome = if errors == 0 { Outcome::Ok } else { Outcome::Findings };
     let config = finder.config.path.as_ref().map(|path| path.display().to_string());
     let sources: Vec<Value> = finder
@@ -37,14 +42,19 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
             "config": config,
             "sources": sources,
             "skills": snapshot.skills().len(),
-            "diagnostics": snapshot.diagnostics(),
+            "diagnostics": diagnostics,
         }))?;
         return Ok(outcome);
     }
     let mut out = stdout().lock();
     let shown = config.as_deref().map_or("none".to_owned(), safe_line);
     writeln!(out, "prowess.toml: {shown}")?;
-    writeln!(out, "sources, later ones win:")?;
+    let order = match finder.config.precedence {
+        Precedence::FirstWins => "earlier ones win",
+        Precedence::RefuseAmbiguous => "a name in several of them is refused",
+        _ => "later ones win",
+    };
+    writeln!(out, "sources, {order}:")?;
     for source in &sources {
         let text = |key: &str| safe_line(source[key].as_str().unwrap_or_default());
         writeln!(
@@ -61,11 +71,31 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
     }
     writeln!(out)?;
     drop(out);
-    let diagnostics = snapshot.diagnostics().to_vec();
     let skills = snapshot.skills().len();
     let report = Report { sections: vec![Section { source: String::new(), diagnostics }], skills };
     report::print(&report, Format::Text)?;
     Ok(outcome)
+}
+
+/// A finding for every file in the folder of a skill that is no resource of it.
+fn left_out(finder: &Finder, snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for skill in snapshot.skills() {
+        let listing = finder.wait(skill.resources(ResourceScope::Recursive));
+        for left in listing.unwrap_or_default().left_out {
+            // That is how it should be.
+            if left.reason == LeftOutReason::VersionControl {
+                continue;
+            }
+            let folder = skill.path().parent().map(Path::to_owned).unwrap_or_default();
+            let why = left.reason.as_str();
+            let message = format!("'{}' is no resource of the skill: {why}", left.path);
+            let path = folder.join(&left.path).display().to_string();
+            let diagnostic = Diagnostic::new(Code::LeftOutFile, Level::Warning, message);
+            found.push(diagnostic.with_path(path).with_help("mend or remove it"));
+        }
+    }
+    found
 }
 
 fn origin(root: &Root) -> &'static str {
@@ -80,9 +110,8 @@ fn origin(root: &Root) -> &'static str {
 
 /// The skills of a source, hidden ones included.
 fn count(snapshot: &Snapshot, id: &str) -> usize {
-    snapshot
-        .skills()
-        .iter()
+    let everyone = snapshot.skills().iter().chain(snapshot.ambiguous());
+    everyone
         .flat_map(|skill| std::iter::once(skill).chain(skill.shadows()))
         .filter(|skill| skill.source_id() == id)
         .count()

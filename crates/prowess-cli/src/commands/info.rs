@@ -6,17 +6,18 @@ use prowess_catalog::{CatalogSkill, ResourceScope};
 use prowess_format::Diagnostic;
 use serde_json::{Value, json};
 
-use super::list::skill_json;
+use super::list::{left_out_json, skill_json};
 use crate::Outcome;
 use crate::cli::InfoArgs;
-use crate::finder::{Finder, skill_or_complaint};
+use crate::finder::{Finder, Form, complain, skill_or_complaint};
 use crate::report;
 use crate::terminal::safe_line;
 
 pub(crate) fn run(arguments: &InfoArgs) -> anyhow::Result<Outcome> {
     let finder = Finder::new(&arguments.catalog)?;
     let snapshot = finder.snapshot();
-    let Some(skill) = skill_or_complaint(&snapshot, &arguments.name) else {
+    let form = Form::of_flag(arguments.json);
+    let Some(skill) = skill_or_complaint(&snapshot, &arguments.name, form)? else {
         return Ok(Outcome::Findings);
     };
     let path = skill.path().display().to_string();
@@ -25,15 +26,22 @@ pub(crate) fn run(arguments: &InfoArgs) -> anyhow::Result<Outcome> {
         .iter()
         .filter(|found| found.path.as_deref() == Some(path.as_str()))
         .collect();
-    let listing = finder.wait(skill.source().resources(skill.found(), ResourceScope::Recursive))?;
-    let tree_digest = finder.wait(skill.tree_digest())?;
-    let left_out: Vec<Value> =
-        listing.left_out.iter().map(|left| json!({"path": left.path, "why": left.why})).collect();
+    let listing = match finder.wait(skill.resources(ResourceScope::Recursive)) {
+        Ok(listing) => listing,
+        Err(error) => {
+            complain(error.code(), &error.to_string(), form)?;
+            return Ok(Outcome::Findings);
+        }
+    };
+    let tree_digest = finder.wait(skill.tree_digest());
     let mut value = skill_json(skill);
     value["frontmatter"] = json!(skill.found().frontmatter.raw());
-    value["tree_digest"] = json!(tree_digest);
+    value["tree_digest"] = json!(tree_digest.as_ref().ok());
+    if let Err(error) = &tree_digest {
+        value["tree_digest_error"] = json!({"code": error.code(), "message": error.to_string()});
+    }
     value["resources"] = json!(listing.resources);
-    value["left_out"] = json!(left_out);
+    value["left_out"] = left_out_json(&listing);
     value["diagnostics"] = json!(diagnostics);
     if arguments.json {
         report::print_json(&value)?;
@@ -54,7 +62,9 @@ fn text(skill: &CatalogSkill, value: &Value) -> String {
     let trust = value["trust"].as_str().unwrap_or_default();
     line("source", &format!("{} ({}, {trust})", skill.source_id(), info.location));
     line("digest", &skill.found().digest.to_string());
-    line("tree digest", value["tree_digest"].as_str().unwrap_or_default());
+    let why_none = value["tree_digest_error"]["message"].as_str().unwrap_or_default();
+    let none = format!("none: {why_none}");
+    line("tree digest", value["tree_digest"].as_str().unwrap_or(&none));
     for hidden in skill.shadows() {
         line("hides", &format!("{} ({})", hidden.qualified_name(), hidden.path().display()));
     }

@@ -8,7 +8,11 @@ use crate::locate::{self, Links};
 use crate::report::{self, Report, Section};
 
 pub(crate) fn run(arguments: &LintArgs) -> anyhow::Result<Outcome> {
-    let search = locate::search(&arguments.paths, arguments.profile);
+    let mut paths = arguments.catalog.with_paths(&arguments.paths);
+    if paths.is_empty() {
+        paths.push(".".into());
+    }
+    let search = locate::search(&paths, arguments.profile);
     let mut report = Report::default();
     for located in search.located {
         let checked = locate::check(located, arguments.profile, Links::Check);

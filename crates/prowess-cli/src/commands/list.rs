@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use prowess_catalog::{CatalogSkill, ResourceScope, Snapshot};
+use prowess_catalog::{CatalogSkill, ResourceListing, ResourceScope, Snapshot};
 use prowess_format::{Diagnostic, Level};
 use serde_json::{Value, json};
 
@@ -47,12 +47,16 @@ pub(crate) fn run(arguments: &ListArgs) -> anyhow::Result<Outcome> {
             },
         ];
         if arguments.resources {
-            row.push(resources(&finder, skill).as_array().map_or(0, Vec::len).to_string());
+            row.push(resources(&finder, skill).resources.len().to_string());
         }
         let path = skill.path().display().to_string();
         let count = problems.get(path.as_str()).copied().unwrap_or(0);
         row.push(if count == 0 { String::new() } else { count.to_string() });
         table.push(row);
+    }
+    for skill in snapshot.ambiguous() {
+        let name = safe_line(&skill.qualified_name());
+        anstream::eprintln!("not listed, its name is ambiguous: {name}");
     }
     if snapshot.skills().is_empty() {
         anstream::eprintln!("No skills found. `prowess doctor` shows where they are looked for.");
@@ -117,12 +121,15 @@ fn exact_tokens(finder: &Finder, skill: &CatalogSkill) -> Option<usize> {
     Some(encoder.encode_ordinary(&text[split.body]).len())
 }
 
-pub(crate) fn resources(finder: &Finder, skill: &CatalogSkill) -> Value {
-    let scope = ResourceScope::OneLevel;
-    match finder.wait(skill.source().resources(skill.found(), scope)) {
-        Ok(listing) => json!(listing.resources),
-        Err(_) => json!([]),
-    }
+/// The resources of a skill; a skill that has gone meanwhile has none.
+fn resources(finder: &Finder, skill: &CatalogSkill) -> ResourceListing {
+    finder.wait(skill.resources(ResourceScope::OneLevel)).unwrap_or_default()
+}
+
+/// What is no resource, and why.
+pub(crate) fn left_out_json(listing: &ResourceListing) -> Value {
+    let left_out = listing.left_out.iter();
+    left_out.map(|left| json!({"path": left.path, "why": left.reason.as_str()})).collect()
 }
 
 fn print_json(finder: &Finder, snapshot: &Snapshot, tokens: bool) -> anyhow::Result<Outcome> {
@@ -132,7 +139,9 @@ fn print_json(finder: &Finder, snapshot: &Snapshot, tokens: bool) -> anyhow::Res
             .iter()
             .map(|skill| {
                 let mut value = skill_json(skill);
-                value["resources"] = resources(finder, skill);
+                let listing = resources(finder, skill);
+                value["resources"] = json!(listing.resources);
+                value["left_out"] = left_out_json(&listing);
                 if tokens {
                     value["tokens"] = json!(exact_tokens(finder, skill));
                 }
@@ -140,7 +149,12 @@ fn print_json(finder: &Finder, snapshot: &Snapshot, tokens: bool) -> anyhow::Res
             })
             .collect()
     });
-    report::print_json(&json!({"skills": skills, "diagnostics": snapshot.diagnostics()}))?;
+    let ambiguous: Vec<Value> = snapshot.ambiguous().iter().map(skill_json).collect();
+    report::print_json(&json!({
+        "skills": skills,
+        "ambiguous": ambiguous,
+        "diagnostics": snapshot.diagnostics(),
+    }))?;
     Ok(Outcome::Ok)
 }
 
@@ -165,6 +179,8 @@ pub(crate) fn skill_json(skill: &CatalogSkill) -> Value {
         "bytes": found.bytes,
         "tokens_estimate": estimated_tokens(skill),
         "resources": [],
+        "left_out": [],
         "shadows": shadows,
+        "qualified_name": skill.qualified_name(),
     })
 }

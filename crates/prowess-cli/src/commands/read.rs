@@ -8,21 +8,21 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::cli::ReadArgs;
-use crate::finder::{Finder, skill_or_complaint};
+use crate::finder::{Finder, Form, complain, skill_or_complaint};
 use crate::report;
 use crate::terminal::safe;
 
 pub(crate) fn run(arguments: &ReadArgs) -> anyhow::Result<Outcome> {
     let finder = Finder::new(&arguments.catalog)?;
     let snapshot = finder.snapshot();
-    let Some(skill) = skill_or_complaint(&snapshot, &arguments.name) else {
+    let form = Form::of_flag(arguments.json);
+    let Some(skill) = skill_or_complaint(&snapshot, &arguments.name, form)? else {
         return Ok(Outcome::Findings);
     };
     let bytes = match read(&finder, skill, arguments.path.as_deref()) {
         Ok(bytes) => bytes,
         Err(error) => {
-            let code = error.code();
-            anstream::eprintln!("Error: {} [{code}]", safe(&error.to_string()));
+            complain(error.code(), &error.to_string(), form)?;
             return Ok(Outcome::Findings);
         }
     };

@@ -15,14 +15,15 @@ use crate::report;
 use crate::terminal::{safe, safe_line};
 
 pub(crate) fn run(arguments: &ToPromptArgs) -> anyhow::Result<Outcome> {
-    let search = locate::search(&arguments.paths, Profile::Spec);
+    let paths = arguments.catalog.with_paths(&arguments.paths);
+    let search = locate::search(&paths, Profile::Spec);
     for diagnostic in &search.diagnostics {
         anstream::eprintln!("{}: {}", diagnostic.level, safe_line(&diagnostic.message));
     }
     if search.diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error) {
         return Ok(Outcome::Findings);
     }
-    if arguments.paths.iter().any(|path| path.as_os_str() == "-") {
+    if paths.iter().any(|path| path.as_os_str() == "-") {
         anstream::eprintln!("Error: standard input has no location to tell the model");
         return Ok(Outcome::Usage);
     }

@@ -13,7 +13,7 @@ use crate::report;
 use crate::terminal::safe_line;
 
 pub(crate) fn run(arguments: &ValidateArgs) -> anyhow::Result<Outcome> {
-    let search = locate::search(&arguments.paths, arguments.profile);
+    let search = locate::search(&arguments.catalog.with_paths(&arguments.paths), arguments.profile);
     let mut outcome = Outcome::Ok;
     let mut results = Vec::new();
     for located in search.located {

@@ -52,6 +52,8 @@ codes! {
     FileTooLarge        "file-too-large"         [E E E E] "The file is larger than the limit.";
     ScanLimit           "scan-limit"             [W W W W] "A folder was not searched to its end.";
     ScanDepth           "scan-depth"             [I I I I] "Folders are too deep to be searched.";
+    DanglingLink        "dangling-link"          [W W W W] "A link leads nowhere.";
+    LeftOutFile         "left-out-file"          [W W W W] "A file in the skill's folder is no resource of it.";
     NotUtf8             "not-utf8"               [E E E E] "The file is not UTF-8 text.";
     FileNameCase        "file-name-case"         [W I W E] "The file is named skill.md instead of SKILL.md.";
 
