@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use prowess_format::{Digest, Options, Skill};
+use prowess_format::{Code, Diagnostic, Digest, Level, Options, Skill};
 
 use super::{Source, SourceFuture, SourceInfo};
 use crate::beneath::ResourcePath;
 use crate::error::ReadError;
 use crate::found::{FoundSkill, SourceListing};
+use crate::limits::ScanLimits;
 use crate::resource::{
     LeftOut, LeftOutReason, Resource, ResourceKind, ResourceListing, ResourceScope,
 };
@@ -85,16 +86,26 @@ impl MemorySource {
     fn make_listing(&self) -> SourceListing {
         let mut listing = SourceListing::default();
         for (folder, files) in &self.folders {
-            let Some(file) = files.get("SKILL.md") else { continue };
-            let parsed =
-                Skill::parse_bytes(&file.bytes, &Options::new().in_folder(folder).without_body());
-            let path = format!("{}/{folder}/SKILL.md", self.info.location);
-            let located = |diagnostic: prowess_format::Diagnostic| diagnostic.with_path(&*path);
+            let names = ["SKILL.md", "skill.md"];
+            let Some((name, file)) = names.iter().find_map(|n| Some((*n, files.get(*n)?))) else {
+                continue;
+            };
+            let path = format!("{}/{folder}/{name}", self.info.location);
+            let limit = ScanLimits::default().file_bytes;
+            if file.bytes.len() as u64 > limit {
+                let message = format!("{path} is larger than {limit} bytes");
+                let diagnostic = Diagnostic::new(Code::FileTooLarge, Level::Error, message);
+                listing.diagnostics.push(diagnostic.with_path(path));
+                continue;
+            }
+            let options = Options::new().in_folder(folder).without_body();
+            let parsed = Skill::parse_bytes(&file.bytes, &options);
+            let located = |diagnostic: Diagnostic| diagnostic.with_path(&*path);
             listing.diagnostics.extend(parsed.diagnostics.into_iter().map(located));
             listing.skills.extend(parsed.skill.map(|skill| {
                 Arc::new(FoundSkill {
                     folder: Path::new(folder).into(),
-                    file: "SKILL.md",
+                    file: name,
                     digest: Digest::of(&file.bytes),
                     executable: file.executable,
                     identity: (0, 0),
@@ -154,7 +165,7 @@ impl Source for MemorySource {
             .files(skill)
             .into_iter()
             .flatten()
-            .filter(|(path, _)| path.as_str() != "SKILL.md" && is_in_scope(path))
+            .filter(|(path, _)| path.as_str() != skill.file && is_in_scope(path))
             .filter_map(|(path, file)| {
                 let path = ResourcePath::parse(path).ok()?;
                 Some(Resource {
