@@ -1,9 +1,11 @@
 //! New snapshots as folders change.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
+use notify::event::ModifyKind;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode};
 use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
 
@@ -32,9 +34,17 @@ impl Catalog {
     /// Needs a running tokio runtime.
     pub fn watch(&self, debounce: Duration) -> notify::Result<Watch> {
         let (changed, mut changes) = tokio::sync::mpsc::channel::<()>(1);
+        let gone = Arc::new(Mutex::new(HashSet::new()));
+        let seen_to_go = Arc::clone(&gone);
         let debouncer = new_debouncer(debounce, None, move |result: DebounceEventResult| {
             let relevant = match result {
                 Ok(events) => {
+                    let mut gone = seen_to_go.lock().unwrap_or_else(PoisonError::into_inner);
+                    for event in &events {
+                        if is_departure(event.kind) {
+                            gone.extend(event.paths.iter().cloned());
+                        }
+                    }
                     events.iter().any(|event| !matches!(event.kind, EventKind::Access(_)))
                 }
                 // Something was missed: look.
@@ -47,7 +57,7 @@ impl Catalog {
         })?;
         let roots = self.sources().iter().filter_map(|source| source.watched_folder());
         let roots = roots.map(Path::to_owned).collect();
-        let mut watched = Watched { debouncer, roots, folders: HashMap::new() };
+        let mut watched = Watched { debouncer, roots, gone, folders: HashMap::new() };
         watched.look(&self.snapshot());
         let catalog = self.clone();
         let task = tokio::spawn(async move {
@@ -71,13 +81,21 @@ impl Catalog {
     }
 }
 
-/// What identifies a folder: another folder in its place is another one.
-type Identity = (u64, u64);
+/// Whether something may have gone from where it was.
+fn is_departure(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)))
+}
+
+/// What identifies a folder: another folder in its place is another one. Numbers are used again
+/// soon, so that its time of birth counts too.
+type Identity = (u64, u64, Option<SystemTime>);
 
 /// The folders that are watched.
 struct Watched {
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     roots: Vec<PathBuf>,
+    /// What was seen to go. If it is there again, it is not what was watched.
+    gone: Arc<Mutex<HashSet<PathBuf>>>,
     folders: HashMap<PathBuf, Identity>,
 }
 
@@ -113,7 +131,11 @@ impl Watched {
         // Where a folder is wanted in both ways, the one that sees more counts.
         wanted.sort_by_key(|(_, mode)| *mode != RecursiveMode::Recursive);
         let mut is_new = false;
-        self.folders.retain(|folder, identity| identity_of(folder) == Some(*identity));
+        let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
+        self.folders.retain(|folder, identity| {
+            identity_of(folder) == Some(*identity)
+                && !gone.iter().any(|gone| folder.starts_with(gone))
+        });
         for (folder, mode) in wanted {
             let Some(identity) = identity_of(&folder) else { continue };
             if self.folders.get(&folder) == Some(&identity) {
@@ -132,5 +154,6 @@ impl Watched {
 
 fn identity_of(folder: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(folder).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    let metadata = std::fs::metadata(folder).ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
 }
