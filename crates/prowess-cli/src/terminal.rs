@@ -24,6 +24,9 @@ pub(crate) fn safe(text: &str) -> Cow<'_, str> {
 
 /// [`safe`], on one line.
 pub(crate) fn safe_line(text: &str) -> String {
+    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return text.to_owned();
+    }
     safe(text).replace('\n', "\\n").replace('\t', " ")
 }
 

@@ -49,8 +49,13 @@ pub(crate) fn run(arguments: &ListArgs) -> anyhow::Result<Outcome> {
         if arguments.resources {
             row.push(resources(&finder, skill).resources.len().to_string());
         }
-        let path = skill.path().display().to_string();
-        let count = problems.get(path.as_str()).copied().unwrap_or(0);
+        let count = match problems.is_empty() {
+            true => 0,
+            false => {
+                let path = skill.path().display().to_string();
+                problems.get(path.as_str()).copied().unwrap_or(0)
+            }
+        };
         row.push(if count == 0 { String::new() } else { count.to_string() });
         table.push(row);
     }
@@ -96,7 +101,8 @@ fn print_table(table: &[Vec<String>]) -> anyhow::Result<()> {
         out.push_str(line.trim_end());
         out.push('\n');
     }
-    anstream::stdout().write_all(out.as_bytes())?;
+    // Every cell is safe and has no colour: nothing to adapt to the terminal.
+    std::io::stdout().write_all(out.as_bytes())?;
     Ok(())
 }
 
