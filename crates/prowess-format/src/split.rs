@@ -75,15 +75,12 @@ pub fn split(text: &str, frontmatter_limit: usize) -> Result<Split, SplitError> 
     }
     let opening = loop {
         let (line, next) = line_at(text, at);
-        if is_fence(line) && next > at + line.len() {
+        if is_fence(line) {
             break at;
         }
         let blank = line.trim_ascii().is_empty();
         if !blank || next >= text.len() {
-            return Err(match is_fence(line) {
-                true => SplitError::Unclosed { at },
-                false => SplitError::Missing { at: if blank { 0 } else { at } },
-            });
+            return Err(SplitError::Missing { at: if blank { 0 } else { at } });
         }
         before.blank_lines += 1;
         at = next;

@@ -87,6 +87,17 @@ fn four_hyphens_are_no_fence() {
 }
 
 #[test]
+fn a_fence_further_down_opens_nothing() {
+    for text in ["text\n---\nname: a\ndescription: d\n---\n", "\ntext\n---\n---\n", "", "\n \n"] {
+        let parsed = parse(text);
+        assert_eq!(codes(&parsed), ["missing-frontmatter"], "{text:?}");
+    }
+    for text in ["---", "---\n", "\n---", "--- \nname: a"] {
+        assert_eq!(codes(&parse(text)), ["unclosed-frontmatter"], "{text:?}");
+    }
+}
+
+#[test]
 fn keeps_tabs_and_every_byte_of_the_body() {
     let body = "\n\n\tif x:\r\n\t\ty\t# tab\n\u{0}\u{7f}\u{feff}--- \t\n  trailing  \n\n\n";
     let skill = skill(&format!("---\nname: my-skill\ndescription: d\n---\n{body}"));
