@@ -63,7 +63,7 @@ pub fn split_tools(text: &str) -> Vec<&str> {
     text.split(|character: char| {
         match character {
             '(' if binds => depth += 1,
-            ')' if binds => depth = depth.saturating_sub(1),
+            ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
         depth == 0 && (character.is_whitespace() || character == ',')
