@@ -203,3 +203,25 @@ async fn a_skill_that_was_hidden_by_an_invisible_one_comes_out() {
     let visible = snapshot.visible(|skill| skill.source_id() != "b");
     assert_eq!(from(&visible, "x"), "a");
 }
+
+#[tokio::test]
+async fn the_remedy_depends_on_trust() {
+    let help = async |a: Trust, b: Trust| {
+        let sources = vec![source("a", &["x"], a), source("b", &["x"], b)];
+        let snapshot = merged(Precedence::LastWins, sources).await;
+        snapshot.diagnostics()[0].help.clone().unwrap()
+    };
+    let untrusted = "an untrusted source never hides a trusted one; rename the skill";
+    assert!(help(Trust::Trusted, Trust::Untrusted).await.starts_with(untrusted));
+    assert!(help(Trust::Untrusted, Trust::Trusted).await.starts_with(untrusted));
+    let equal = "rename one of the two, or remove it";
+    assert!(help(Trust::Trusted, Trust::Trusted).await.starts_with(equal));
+}
+
+#[tokio::test]
+async fn capitals_alone_make_no_other_name() {
+    let sources = vec![trusted("a", &["deploy"]), trusted("b", &["DEPLOY"])];
+    let snapshot = merged(Precedence::LastWins, sources).await;
+    assert_eq!(names(&snapshot), ["DEPLOY"]);
+    assert_eq!(from(&snapshot, "deploy"), "b");
+}
