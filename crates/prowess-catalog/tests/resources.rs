@@ -316,3 +316,28 @@ fn many_writers_of_the_same_content_agree() {
     let shelf = fs::read_dir(tree.at("content")).unwrap().next().unwrap().unwrap();
     assert_eq!(fs::read_dir(shelf.path()).unwrap().count(), 1);
 }
+
+#[tokio::test]
+async fn the_limit_on_the_depth_of_resources_is_exact() {
+    let tree = Tree::new();
+    tree.skill("a");
+    tree.write("a/1/2/deep.md", "x");
+    for (depth, resources, left_out) in [(2, 1, 0), (1, 0, 1)] {
+        let limits = ScanLimits::default().with_resource_depth(depth);
+        let found = snapshot(DirectorySource::new(tree.path()).with_limits(limits)).await;
+        let listing = found.get("a").unwrap().resources(ResourceScope::Recursive).await.unwrap();
+        assert_eq!((listing.resources.len(), listing.left_out.len()), (resources, left_out));
+    }
+}
+
+#[tokio::test]
+async fn sources_in_memory_are_held_to_the_limit_on_files() {
+    let limit = usize::try_from(ScanLimits::default().file_bytes).unwrap();
+    for (bytes, skills) in [(limit, 1), (limit + 1, 0)] {
+        let mut whole = text("a").into_bytes();
+        whole.resize(bytes, b'x');
+        let source = MemorySource::new("m").with_skill("a", whole);
+        let found = Catalog::builder().source(source).build().refresh().await;
+        assert_eq!((found.skills().len(), found.diagnostics().len()), (skills, 1 - skills));
+    }
+}
