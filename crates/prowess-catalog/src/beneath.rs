@@ -55,8 +55,7 @@ impl ResourcePath {
         if text.chars().any(|c| c.is_control() || c == '\\') {
             return Err(InvalidResourcePath::Character);
         }
-        let drive = matches!(text.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
-        if text.starts_with('/') || drive {
+        if text.starts_with('/') {
             return Err(InvalidResourcePath::Absolute);
         }
         let mut names = Vec::new();
@@ -70,9 +69,12 @@ impl ResourcePath {
                 name => names.push(name),
             }
         }
-        match names.is_empty() {
-            true => Err(InvalidResourcePath::Empty),
-            false => Ok(Self(names.join("/"))),
+        match names.first().map(|name| name.as_bytes()) {
+            None => Err(InvalidResourcePath::Empty),
+            Some([letter, b':', ..]) if letter.is_ascii_alphabetic() => {
+                Err(InvalidResourcePath::Absolute)
+            }
+            Some(_) => Ok(Self(names.join("/"))),
         }
     }
 
