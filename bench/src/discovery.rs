@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use prowess_catalog::{Catalog, DirectorySource};
+use prowess_catalog::{Blocking, Catalog, DirectorySource};
 use prowess_format::Digest;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -95,13 +95,36 @@ fn project(count: usize) -> Result<PathBuf> {
     Ok(project)
 }
 
+/// As the command line reads a folder.
+fn source(root: &Path) -> DirectorySource {
+    DirectorySource::new(root).with_blocking(Blocking::Here)
+}
+
 /// The floor: one thread, readdir, open, read, sha256.
 fn floor(root: &Path) -> Result<usize> {
+    let paths = fs::read_dir(root)?.map(|entry| Ok(entry?.path().join("SKILL.md")));
+    read_and_hash(paths)
+}
+
+/// What two threads make of the floor: nobody who uses both cores can be faster.
+fn split_floor(root: &Path) -> Result<()> {
+    let paths: Vec<PathBuf> =
+        fs::read_dir(root)?.map(|entry| Ok(entry?.path().join("SKILL.md"))).collect::<Result<_>>()?;
+    let (here, there) = paths.split_at(paths.len() / 2);
+    let half = |paths: &[PathBuf]| read_and_hash(paths.iter().map(|path| Ok(path.clone())));
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| half(there));
+        half(here)?;
+        other.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        Ok(())
+    })
+}
+
+fn read_and_hash(paths: impl Iterator<Item = Result<PathBuf>>) -> Result<usize> {
     let mut count = 0;
     let mut buffer = Vec::new();
-    for entry in fs::read_dir(root)? {
-        let path = entry?.path().join("SKILL.md");
-        let Ok(mut file) = fs::File::open(&path) else { continue };
+    for path in paths {
+        let Ok(mut file) = fs::File::open(path?) else { continue };
         buffer.clear();
         file.read_to_end(&mut buffer)?;
         std::hint::black_box(Digest::of(&buffer));
@@ -235,7 +258,7 @@ pub(crate) fn run() -> Result<Vec<Row>> {
         let project = project(count)?;
         let root = project.join(".claude/skills");
         let discover = || -> Result<()> {
-            let catalog = Catalog::builder().source(DirectorySource::new(&root)).build();
+            let catalog = Catalog::builder().source(source(&root)).build();
             let snapshot = runtime.block_on(catalog.refresh());
             ensure!(snapshot.skills().len() == count, "found {}", snapshot.skills().len());
             ensure!(snapshot.diagnostics().is_empty(), "{:?}", snapshot.diagnostics());
@@ -249,7 +272,11 @@ pub(crate) fn run() -> Result<Vec<Row>> {
             Ok(())
         };
         let rounds = if count > 1_000 { 15 } else { 51 };
-        let [floor, ours, list] = medians(
+        let start = || -> Result<()> {
+            ensure!(Command::new(prowess()?).arg("--version").output()?.status.success());
+            Ok(())
+        };
+        let [floor, split, ours, list, start] = medians(
             rounds,
             [
                 &mut || {
@@ -257,8 +284,10 @@ pub(crate) fn run() -> Result<Vec<Row>> {
                     ensure!(found == count, "the floor found {found}");
                     Ok(())
                 },
+                &mut || split_floor(&root),
                 &mut || discover(),
                 &mut || command(),
+                &mut || start(),
             ],
         )?;
         walls.push(ours.wall);
@@ -269,6 +298,10 @@ pub(crate) fn run() -> Result<Vec<Row>> {
         rows.push(Row::at_most(&what, ours.wall / floor.wall, 1.0, &detail(ours.wall, floor.wall)));
         let what = format!("{count} skills: `prowess list`, start to exit, to the floor, wall");
         rows.push(Row::at_most(&what, list.wall / floor.wall, 2.5, &detail(list.wall, floor.wall)));
+        let what = format!("{count} skills: the floor on two threads to the floor, wall");
+        rows.push(Row::bound(&what, split.wall / floor.wall, &detail(split.wall, floor.wall)));
+        let what = format!("{count} skills: `prowess --version`, start to exit, to the floor, wall");
+        rows.push(Row::bound(&what, start.wall / floor.wall, &detail(start.wall, floor.wall)));
         rows.push(refresh_row(&runtime, &root, count, rounds)?);
         for peer in &PEERS {
             let what = format!("{count} skills: {} to discovery, wall", peer.what);
@@ -297,7 +330,7 @@ fn refresh_row(
     count: usize,
     rounds: usize,
 ) -> Result<Row> {
-    let catalog = Catalog::builder().source(DirectorySource::new(root)).build();
+    let catalog = Catalog::builder().source(source(root)).build();
     runtime.block_on(catalog.refresh());
     let first = runtime.block_on(catalog.refresh());
     let mut paths: Vec<PathBuf> =
@@ -336,7 +369,7 @@ fn memory_row(runtime: &tokio::runtime::Runtime) -> Result<Row> {
     let mut kept = Vec::new();
     let mut marks = vec![];
     for _ in 0..3 {
-        let catalog = Catalog::builder().source(DirectorySource::new(&root)).build();
+        let catalog = Catalog::builder().source(source(&root)).build();
         kept.push((runtime.block_on(catalog.refresh()), catalog));
         marks.push(resident()?);
     }

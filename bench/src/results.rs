@@ -20,6 +20,7 @@ pub(crate) enum Verdict {
     Pass,
     Fail,
     NotMeasured,
+    Bound,
 }
 
 impl Row {
@@ -40,6 +41,11 @@ impl Row {
         Self::new(what, goal.to_owned(), why.to_owned(), Verdict::NotMeasured)
     }
 
+    /// No promise, but what bounds one.
+    pub(crate) fn bound(what: &str, ratio: f64, detail: &str) -> Self {
+        Self::new(what, "(bound)".to_owned(), format!("{ratio:.2}× ({detail})"), Verdict::Bound)
+    }
+
     fn new(what: &str, goal: String, measured: String, verdict: Verdict) -> Self {
         Self { what: what.to_owned(), goal, measured, verdict }
     }
@@ -51,6 +57,7 @@ impl Verdict {
             Self::Pass => "PASS",
             Self::Fail => "FAIL",
             Self::NotMeasured => "NOT MEASURED",
+            Self::Bound => "–",
         }
     }
 }

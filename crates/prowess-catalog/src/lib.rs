@@ -42,8 +42,8 @@ pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files};
 pub use skill::{CatalogSkill, SourceEntry};
 pub use snapshot::{LookupError, Snapshot};
 pub use source::{
-    DirectorySource, MemoryFile, MemorySource, Scope, Source, SourceFactory, SourceFuture,
-    SourceInfo, Trust,
+    Blocking, DirectorySource, MemoryFile, MemorySource, Scope, Source, SourceFactory,
+    SourceFuture, SourceInfo, Trust,
 };
 pub use tree_digest::TreeDigest;
 pub use watch::{DEBOUNCE, Watch};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use prowess_catalog::{
-    Catalog, CatalogSkill, Config, DirectorySource, Environment, LookupError, Root, RootOrigin,
-    Snapshot, default_roots, label_of, variable_roots,
+    Blocking, Catalog, CatalogSkill, Config, DirectorySource, Environment, LookupError, Root,
+    RootOrigin, Snapshot, default_roots, label_of, variable_roots,
 };
 use serde_json::json;
 
@@ -47,7 +47,8 @@ impl Finder {
             let source = DirectorySource::new(&root.path)
                 .with_label(label)
                 .with_trust(root.trust)
-                .with_limits(self.config.limits);
+                .with_limits(self.config.limits)
+                .with_blocking(Blocking::Here);
             builder = builder.shared_source(Arc::new(source));
         }
         let catalog = builder.build();

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prowess_format::Code;
@@ -183,8 +183,10 @@ impl<'a> Pass<'a> {
 
     /// Looks at all folders of a level, on all cores, and gives the results in order.
     fn look_at_all(&self, level: &[Task]) -> Vec<Seen> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = cores.min(level.len() / FOLDERS_PER_THREAD).max(1);
+        let threads = match level.len() / FOLDERS_PER_THREAD {
+            0 | 1 => 1,
+            worth => worth.min(cores()),
+        };
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::with_capacity(level.len()));
         let work = || {
@@ -212,4 +214,10 @@ impl<'a> Pass<'a> {
         done.sort_unstable_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, seen)| seen).collect()
     }
+}
+
+/// How many cores there are. Finding out takes as long as reading ten skills, so it is done once.
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

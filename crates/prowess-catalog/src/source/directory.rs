@@ -37,6 +37,7 @@ pub struct DirectorySource {
     root: Arc<Path>,
     limits: ScanLimits,
     nested: Nested,
+    blocking: Blocking,
     scanner: Arc<Mutex<Option<Scanner>>>,
 }
 
@@ -49,6 +50,7 @@ impl DirectorySource {
             root: root.into(),
             limits: ScanLimits::default(),
             nested: Nested::default(),
+            blocking: Blocking::default(),
             scanner: Arc::default(),
         }
     }
@@ -77,6 +79,12 @@ impl DirectorySource {
         self
     }
 
+    /// Which thread reads the disk.
+    pub fn with_blocking(mut self, blocking: Blocking) -> Self {
+        self.blocking = blocking;
+        self
+    }
+
     fn files(&self) -> Files {
         Files {
             root: Arc::clone(&self.root),
@@ -87,15 +95,36 @@ impl DirectorySource {
     }
 }
 
-/// Runs on a thread where blocking is allowed.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down; nobody waits for the result any more.
-            Err(_) => std::future::pending().await,
-        },
+/// Which thread reads the disk.
+///
+/// A change of threads takes as long as reading several skills. Whoever knows the runtime can do
+/// without it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Blocking {
+    /// A thread where blocking is allowed. Right in every runtime.
+    #[default]
+    Elsewhere,
+    /// The thread that asks. A runtime of several threads lets others take over its tasks; in a
+    /// runtime of one thread everything else waits. Not for a `LocalSet`.
+    Here,
+}
+
+impl Blocking {
+    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        if self == Self::Here {
+            return match tokio::runtime::Handle::current().runtime_flavor() {
+                tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+                _ => work(),
+            };
+        }
+        match tokio::task::spawn_blocking(work).await {
+            Ok(result) => result,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down; nobody waits for the result any more.
+                Err(_) => std::future::pending().await,
+            },
+        }
     }
 }
 
@@ -108,7 +137,7 @@ impl Source for DirectorySource {
         let scanner = Arc::clone(&self.scanner);
         let (root, limits) = (Arc::clone(&self.root), self.limits);
         let (nested, trust) = (self.nested, self.info.trust);
-        Box::pin(blocking(move || {
+        Box::pin(self.blocking.run(move || {
             let mut scanner = scanner.lock().unwrap_or_else(PoisonError::into_inner);
             let new = || Scanner::new(root.to_path_buf(), limits, nested, trust);
             scanner.get_or_insert_with(new).scan()
@@ -117,7 +146,7 @@ impl Source for DirectorySource {
 
     fn read<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
         let (files, path) = (self.files(), skill.path());
-        Box::pin(blocking(move || files.read_skill(&path)))
+        Box::pin(self.blocking.run(move || files.read_skill(&path)))
     }
 
     fn resources<'a>(
@@ -126,7 +155,7 @@ impl Source for DirectorySource {
         scope: ResourceScope,
     ) -> SourceFuture<'a, Result<ResourceListing, ReadError>> {
         let (files, place) = (self.files(), Place::of(skill));
-        Box::pin(blocking(move || files.resources(&place, scope)))
+        Box::pin(self.blocking.run(move || files.resources(&place, scope)))
     }
 
     fn read_resource<'a>(
@@ -135,7 +164,7 @@ impl Source for DirectorySource {
         path: &'a ResourcePath,
     ) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
         let (files, place, path) = (self.files(), Place::of(skill), path.clone());
-        Box::pin(blocking(move || files.read_resource(&place, &path)))
+        Box::pin(self.blocking.run(move || files.read_resource(&place, &path)))
     }
 
     fn watched_folder(&self) -> Option<&Path> {

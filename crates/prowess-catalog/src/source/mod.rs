@@ -3,7 +3,7 @@
 mod directory;
 mod memory;
 
-pub use directory::DirectorySource;
+pub use directory::{Blocking, DirectorySource};
 pub use memory::{MemoryFile, MemorySource};
 
 use std::pin::Pin;
