@@ -108,8 +108,9 @@ fn floor(root: &Path) -> Result<usize> {
 
 /// What two threads make of the floor: nobody who uses both cores can be faster.
 fn split_floor(root: &Path) -> Result<()> {
-    let paths: Vec<PathBuf> =
-        fs::read_dir(root)?.map(|entry| Ok(entry?.path().join("SKILL.md"))).collect::<Result<_>>()?;
+    let paths: Vec<PathBuf> = fs::read_dir(root)?
+        .map(|entry| Ok(entry?.path().join("SKILL.md")))
+        .collect::<Result<_>>()?;
     let (here, there) = paths.split_at(paths.len() / 2);
     let half = |paths: &[PathBuf]| read_and_hash(paths.iter().map(|path| Ok(path.clone())));
     std::thread::scope(|scope| {
@@ -300,7 +301,8 @@ pub(crate) fn run() -> Result<Vec<Row>> {
         rows.push(Row::at_most(&what, list.wall / floor.wall, 2.5, &detail(list.wall, floor.wall)));
         let what = format!("{count} skills: the floor on two threads to the floor, wall");
         rows.push(Row::bound(&what, split.wall / floor.wall, &detail(split.wall, floor.wall)));
-        let what = format!("{count} skills: `prowess --version`, start to exit, to the floor, wall");
+        let what =
+            format!("{count} skills: `prowess --version`, start to exit, to the floor, wall");
         rows.push(Row::bound(&what, start.wall / floor.wall, &detail(start.wall, floor.wall)));
         rows.push(refresh_row(&runtime, &root, count, rounds)?);
         for peer in &PEERS {

@@ -197,6 +197,11 @@ impl Catalog {
         builder.build()
     }
 
+    /// Whether sources depend on the user, the session and the agent.
+    pub fn depends_on_scope(&self) -> bool {
+        !self.inner.factories.is_empty()
+    }
+
     /// The sources, lowest precedence first.
     pub fn sources(&self) -> &[Arc<dyn Source>] {
         &self.inner.sources

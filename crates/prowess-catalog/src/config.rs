@@ -30,7 +30,7 @@ use crate::source::Trust;
 /// resource_depth = 16
 /// resource_bytes = 67108864
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
     /// The file that was read, if there is one.
@@ -43,6 +43,8 @@ pub struct Config {
     pub precedence: Precedence,
     /// `[scan]`.
     pub limits: ScanLimits,
+    /// `[runtime]`, for the engine to read.
+    pub runtime: toml::Table,
 }
 
 /// Why a `prowess.toml` could not be used.
@@ -72,6 +74,7 @@ pub enum ConfigError {
 struct File {
     skills: Skills,
     scan: Scan,
+    runtime: toml::Table,
 }
 
 #[derive(Deserialize, Default)]
@@ -127,7 +130,7 @@ impl Config {
     pub fn read(path: &Path, environment: &Environment) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|cause| ConfigError::Io { path: path.to_owned(), cause })?;
-        let File { skills, scan } = toml::from_str(&text).map_err(|cause| {
+        let File { skills, scan, runtime } = toml::from_str(&text).map_err(|cause| {
             ConfigError::Invalid { path: path.to_owned(), cause: Box::new(cause) }
         })?;
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -138,6 +141,7 @@ impl Config {
         let default = ScanLimits::default();
         Ok(Self {
             path: Some(path.to_owned()),
+            runtime,
             sources: (skills.untrusted_sources.into_iter())
                 .map(|source| resolve(source, Trust::Untrusted))
                 .chain(skills.sources.into_iter().map(|source| resolve(source, Trust::Trusted)))

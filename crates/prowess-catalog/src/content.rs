@@ -46,6 +46,11 @@ pub trait ContentStore: Send + Sync + 'static {
 
     /// Removes everything that is not referenced any more, and says how many.
     fn collect_garbage(&self, referenced: &HashSet<Digest>) -> Result<usize, ContentError>;
+
+    /// Whether calls return at once, so that no thread is needed for them.
+    fn is_immediate(&self) -> bool {
+        false
+    }
 }
 
 /// Content in memory.
@@ -55,6 +60,10 @@ pub struct MemoryContent {
 }
 
 impl ContentStore for MemoryContent {
+    fn is_immediate(&self) -> bool {
+        true
+    }
+
     fn put(&self, bytes: &[u8]) -> Result<Digest, ContentError> {
         let digest = Digest::of(bytes);
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);

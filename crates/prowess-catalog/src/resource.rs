@@ -1,11 +1,11 @@
 //! The files of a skill besides its `SKILL.md`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::beneath::ResourcePath;
 
 /// What a resource is for, from the folder that it is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ResourceKind {

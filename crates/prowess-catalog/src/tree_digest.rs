@@ -3,7 +3,7 @@
 use std::fmt;
 
 use prowess_format::Digest;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::beneath::ResourcePath;
@@ -72,6 +72,16 @@ impl fmt::Debug for TreeDigest {
 impl Serialize for TreeDigest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TreeDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        let hex = text.strip_prefix("v1:").ok_or_else(|| {
+            serde::de::Error::custom("not a tree digest: expected `v1:` and 64 hexadecimal digits")
+        })?;
+        hex.parse().map(Self).map_err(serde::de::Error::custom)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The catalog that the flags, variables and files of this call describe.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -19,6 +20,8 @@ pub(crate) struct Finder {
     pub(crate) config: Config,
     /// Lowest precedence first.
     pub(crate) roots: Vec<Root>,
+    /// Where Prowess keeps what is its own.
+    pub(crate) home: Option<PathBuf>,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -34,11 +37,16 @@ impl Finder {
         roots.extend(variable_roots(&environment));
         roots.extend(arguments.sources.iter().map(|path| Root::new(path, RootOrigin::Flag)));
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        Ok(Self { config, roots, runtime })
+        Ok(Self { config, roots, home: environment.prowess_home(), runtime })
     }
 
     /// Looks for skills.
     pub(crate) fn snapshot(&self) -> Snapshot {
+        self.refreshed().snapshot()
+    }
+
+    /// A catalog that has looked for skills.
+    pub(crate) fn refreshed(&self) -> Catalog {
         let mut builder = Catalog::builder().precedence(self.config.precedence);
         for root in &self.roots {
             // `--source skills` is called after the folder that it is in.
@@ -52,7 +60,8 @@ impl Finder {
             builder = builder.shared_source(Arc::new(source));
         }
         let catalog = builder.build();
-        progress::while_showing("Looking for skills", || self.runtime.block_on(catalog.refresh()))
+        progress::while_showing("Looking for skills", || self.runtime.block_on(catalog.refresh()));
+        catalog
     }
 
     /// Waits for something that the catalog does.

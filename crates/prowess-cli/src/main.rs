@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod engine;
 mod finder;
 mod locate;
 mod progress;
@@ -50,6 +51,8 @@ fn main() -> ExitCode {
         Command::Info(arguments) => commands::info::run(&arguments),
         Command::Read(arguments) => commands::read::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Call(arguments) => commands::call::run(&arguments),
+        Command::Session(arguments) => commands::session::run(&arguments.command),
         Command::Rules(arguments) => commands::rules::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),

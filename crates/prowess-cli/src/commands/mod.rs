@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod create;
 pub(crate) mod doctor;
@@ -11,5 +12,6 @@ pub(crate) mod properties;
 pub(crate) mod read;
 pub(crate) mod read_properties;
 pub(crate) mod rules;
+pub(crate) mod session;
 pub(crate) mod to_prompt;
 pub(crate) mod validate;

@@ -1,0 +1,278 @@
+//! How a turn begins: resets, declared loads, pinned skills.
+
+use prowess_catalog::{CatalogSkill, Snapshot};
+use serde_json::{Value, json};
+
+use crate::disclose::{GivenDoc, Opened, WantedDocs, session_name};
+use crate::dispatch::{Commit, initialisation};
+use crate::event::{Event, EventKind};
+use crate::message::Message;
+use crate::outcome::ToolOutcome;
+use crate::runtime::{Engine, Runtime, stored_session};
+use crate::session::{
+    AgentName, Change, DocSelection, LoadedSkill, Refusal, Reset, SelectedDoc, SessionDelta,
+    SessionKey,
+};
+use crate::settings::LoadMode;
+use crate::store::{StoreError, StoredSession};
+use crate::turn::{LoadRequest, RuntimeError, Turn, TurnRequest};
+
+/// A skill that the caller wants loaded, with everything that is given of it.
+struct Prepared {
+    loaded: LoadedSkill,
+    body: String,
+    docs: Vec<GivenDoc>,
+    model: Option<String>,
+    path: String,
+    notes: Vec<(EventKind, String)>,
+}
+
+impl Runtime {
+    /// Begins a turn: resets what the load mode resets, loads what the caller declares, and
+    /// returns what is to be appended to the conversation. All of it, or nothing.
+    pub async fn begin_turn(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        request: TurnRequest,
+    ) -> Result<Turn, RuntimeError> {
+        let inner = &self.inner;
+        let engine = Engine::new(inner, session, agent);
+        let mut stored = stored_session(inner, session).await?;
+        let (catalog, mut snapshot) = inner.skills_of(session, agent).await;
+        // Whoever does not know which skills there are looks again.
+        if stored.session.state(agent).skills.is_none() {
+            snapshot = catalog.refresh().await;
+        }
+        let declared = self.declared_loads(&engine, &snapshot, &request.loads).await?;
+        let (pinned, problems) = self.pinned(&engine, &snapshot, &request.pinned).await;
+        let reset = match inner.settings.load_mode {
+            LoadMode::Session => Reset::Keep,
+            LoadMode::Turn | LoadMode::Once => Reset::Clear,
+        };
+        let mut messages = self.declared_messages(&declared);
+        messages.extend(pinned.iter().map(|skill| self.pinned_message(skill)));
+        messages.extend(request.message.clone());
+        let attempts = inner.settings.max_commit_attempts.max(1);
+        for _ in 0..attempts {
+            let state = stored.session.state(agent);
+            let mut setup = initialisation(&state, &snapshot);
+            setup.push(Change::BeginTurn { reset });
+            setup.extend(declared.iter().chain(&pinned).map(|skill| Change::Load {
+                skill: Box::new(skill.loaded.clone()),
+                model: skill.model.clone(),
+            }));
+            let commit = Commit {
+                inner,
+                session,
+                agent,
+                snapshot: &snapshot,
+                setup: setup.clone(),
+                deltas: Vec::new(),
+            };
+            let delta = SessionDelta::new(agent.clone(), inner.settings.caps())
+                .with_setup(setup)
+                .with_messages(messages.clone());
+            let StoredSession { revision, session: mut next, .. } = stored;
+            if let Some(refusal) = next.apply(&delta).into_iter().find_map(|(_, it)| it.refused) {
+                return Err(too_many(&refusal, &declared, &pinned));
+            }
+            let number = next.state(agent).turn;
+            let events = turn_events(&commit, number, &declared, &pinned);
+            match inner.sessions.commit(session, revision, delta, events.clone()).await {
+                Ok(revision) => {
+                    inner.publish(session, &events);
+                    return Ok(Turn { number, messages, problems, revision });
+                }
+                Err(StoreError::Conflict { .. }) => {
+                    stored = stored_session(inner, session).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(RuntimeError::TooBusy { attempts })
+    }
+
+    /// Reads the skills that the caller declares: all of them, or none.
+    async fn declared_loads(
+        &self,
+        engine: &Engine<'_>,
+        snapshot: &Snapshot,
+        requests: &[LoadRequest],
+    ) -> Result<Vec<Prepared>, RuntimeError> {
+        let mut requests = requests.to_vec();
+        for request in &mut requests {
+            check(request)?;
+        }
+        let mut distinct: Vec<LoadRequest> = Vec::new();
+        for request in requests {
+            match distinct.iter().find(|known| known.skill == request.skill) {
+                None => distinct.push(request),
+                Some(known) if *known == request => {}
+                Some(_) => {
+                    return Err(invalid(&request.skill, "it is declared twice, differently"));
+                }
+            }
+        }
+        let limit = self.inner.settings.max_loaded_skills;
+        if distinct.len() > limit {
+            let skill = &distinct[limit].skill;
+            return Err(invalid(skill, &format!("at most {limit} skills may be loaded")));
+        }
+        let mut prepared = Vec::with_capacity(distinct.len());
+        for request in &distinct {
+            let unavailable = |mut outcome: ToolOutcome| {
+                self.inner.texts.render(&mut outcome);
+                RuntimeError::SkillUnavailable {
+                    skill: request.skill.clone(),
+                    why: outcome.content,
+                }
+            };
+            let skill = engine.find(snapshot, &request.skill).map_err(unavailable)?;
+            prepared.push(prepare(engine, snapshot, skill, request).await.map_err(unavailable)?);
+        }
+        Ok(prepared)
+    }
+
+    /// Reads the skills that the caller pins; who is not there is reported.
+    async fn pinned(
+        &self,
+        engine: &Engine<'_>,
+        snapshot: &Snapshot,
+        names: &[String],
+    ) -> (Vec<Prepared>, Vec<String>) {
+        let mut prepared: Vec<Prepared> = Vec::new();
+        let mut problems = Vec::new();
+        for name in names {
+            let request = LoadRequest::new(name);
+            let result = match engine.find(snapshot, name) {
+                Ok(skill) => {
+                    let known = session_name(snapshot, skill);
+                    if prepared.iter().any(|skill| skill.loaded.name == known) {
+                        continue;
+                    }
+                    prepare(engine, snapshot, skill, &request).await
+                }
+                Err(failure) => Err(failure),
+            };
+            match result {
+                Ok(mut skill) => {
+                    skill.loaded.pinned = true;
+                    prepared.push(skill);
+                }
+                Err(mut failure) => {
+                    self.inner.texts.render(&mut failure);
+                    problems.push(failure.content);
+                }
+            }
+        }
+        (prepared, problems)
+    }
+
+    fn declared_messages(&self, declared: &[Prepared]) -> Vec<Message> {
+        if declared.is_empty() {
+            return Vec::new();
+        }
+        let skills: Vec<Value> = declared
+            .iter()
+            .map(|skill| {
+                let docs: Vec<Value> = skill.docs.iter().map(GivenDoc::to_json).collect();
+                json!({"name": skill.loaded.name, "body": skill.body, "docs": docs})
+            })
+            .collect();
+        let text = self.inner.texts.block("loaded_context", &json!({"skills": skills}));
+        vec![Message::system(text)]
+    }
+
+    fn pinned_message(&self, skill: &Prepared) -> Message {
+        let data = json!({
+            "name": skill.loaded.name,
+            "path": skill.path,
+            "body": skill.body.trim_end(),
+        });
+        Message::user(self.inner.texts.block("pinned_skill", &data))
+    }
+}
+
+async fn prepare(
+    engine: &Engine<'_>,
+    snapshot: &Snapshot,
+    skill: &CatalogSkill,
+    request: &LoadRequest,
+) -> Result<Prepared, ToolOutcome> {
+    let opened = engine.open_skill(snapshot, skill, &request.arguments, engine.session).await?;
+    let Opened { mut loaded, body, model, notes } = opened;
+    let docs = match (request.include_all_docs, request.docs.as_slice()) {
+        (true, _) => engine.docs(&loaded.name, skill, WantedDocs::All).await?,
+        (false, []) => Vec::new(),
+        (false, docs) => engine.docs(&loaded.name, skill, WantedDocs::These(docs)).await?,
+    };
+    loaded.docs = DocSelection {
+        all: request.include_all_docs,
+        docs: docs.iter().map(|doc| SelectedDoc::new(&doc.path, Some(doc.digest))).collect(),
+    };
+    Ok(Prepared { loaded, body, docs, model, path: skill.path().display().to_string(), notes })
+}
+
+/// Whether a declared load makes sense by itself.
+fn check(request: &mut LoadRequest) -> Result<(), RuntimeError> {
+    request.skill = request.skill.trim().to_owned();
+    if request.skill.is_empty() {
+        return Err(invalid("", "it names no skill"));
+    }
+    if request.include_all_docs && !request.docs.is_empty() {
+        return Err(invalid(&request.skill, "it asks for some docs and for all of them"));
+    }
+    for (at, doc) in request.docs.iter().enumerate() {
+        if doc.trim().is_empty() {
+            return Err(invalid(&request.skill, "it names an empty doc"));
+        }
+        if doc.eq_ignore_ascii_case("SKILL.md") {
+            return Err(invalid(&request.skill, "SKILL.md is no doc; it is loaded anyway"));
+        }
+        if request.docs[..at].contains(doc) {
+            return Err(invalid(&request.skill, &format!("it names the doc '{doc}' twice")));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(skill: &str, why: &str) -> RuntimeError {
+    RuntimeError::InvalidLoad { skill: skill.to_owned(), why: why.to_owned() }
+}
+
+fn too_many(refusal: &Refusal, declared: &[Prepared], pinned: &[Prepared]) -> RuntimeError {
+    let first = declared.iter().chain(pinned).next();
+    let skill = first.map(|skill| skill.loaded.name.clone()).unwrap_or_default();
+    let why = match refusal {
+        Refusal::LimitReached { limit, loaded } => {
+            format!("at most {limit} skills may be loaded, and these are: {}", loaded.join(", "))
+        }
+        Refusal::NotLoaded { skill } => format!("'{skill}' is not loaded"),
+    };
+    RuntimeError::InvalidLoad { skill, why }
+}
+
+fn turn_events(
+    commit: &Commit<'_>,
+    number: u64,
+    declared: &[Prepared],
+    pinned: &[Prepared],
+) -> Vec<Event> {
+    let mut events: Vec<Event> = commit.discovered(number).into_iter().collect();
+    events.push(commit.event(EventKind::TurnBegun, number, format!("Turn {number} began")));
+    for skill in declared.iter().chain(pinned) {
+        let name = &skill.loaded.name;
+        let count = skill.loaded.resources.len();
+        let message = format!("Skill '{name}' loaded ({count} resources discovered)");
+        let mut event = commit.event(EventKind::SkillLoaded, number, message).with_skill(name);
+        event.digest = Some(skill.loaded.digest);
+        event.version.clone_from(&skill.loaded.version);
+        event.content_bytes = Some(skill.body.len() as u64);
+        events.push(event);
+        for (kind, message) in &skill.notes {
+            events.push(commit.event(*kind, number, message).with_skill(name));
+        }
+    }
+    events
+}

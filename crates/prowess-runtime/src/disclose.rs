@@ -1,0 +1,335 @@
+//! What a session is given of a skill: its text, its docs, its resources.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use prowess_catalog::{
+    CatalogSkill, LookupError, ReadError, ResourceKind, ResourcePath, ResourceScope, Snapshot,
+    TreeDigest,
+};
+use prowess_format::{Arguments, Context, Digest};
+use serde_json::{Value, json};
+
+use crate::event::EventKind;
+use crate::outcome::ToolOutcome;
+use crate::runtime::Engine;
+use crate::session::{KnownResources, LoadedSkill, SessionKey};
+
+/// A skill that was opened to be loaded.
+pub(crate) struct Opened {
+    /// What the state keeps.
+    pub(crate) loaded: LoadedSkill,
+    /// Its text, with arguments put in.
+    pub(crate) body: String,
+    /// Another model that it asks for.
+    pub(crate) model: Option<String>,
+    /// What else happened.
+    pub(crate) notes: Vec<(EventKind, String)>,
+}
+
+/// A doc whose text is given.
+pub(crate) struct GivenDoc {
+    pub(crate) path: String,
+    pub(crate) digest: Digest,
+    pub(crate) text: String,
+}
+
+impl GivenDoc {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({"path": self.path, "text": self.text})
+    }
+}
+
+/// Which docs are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WantedDocs<'a> {
+    All,
+    These(&'a [String]),
+}
+
+/// The name that a session knows a skill by: its own, or the qualified one if another skill
+/// answers to its own.
+pub(crate) fn session_name(snapshot: &Snapshot, skill: &CatalogSkill) -> String {
+    let is_first = snapshot.get(skill.name()).is_ok_and(|first| {
+        first.source_id() == skill.source_id() && first.found() == skill.found()
+    });
+    match is_first {
+        true => skill.name().to_owned(),
+        false => skill.qualified_name(),
+    }
+}
+
+impl Engine<'_> {
+    /// The skill of this name, or what to tell the model.
+    pub(crate) fn find<'s>(
+        &self,
+        snapshot: &'s Snapshot,
+        name: &str,
+    ) -> Result<&'s CatalogSkill, ToolOutcome> {
+        snapshot.get(name).map_err(|error| match error {
+            LookupError::Ambiguous { candidates, .. } => ToolOutcome::failed(
+                "skill_ambiguous",
+                json!({"skill": name, "candidates": candidates}),
+            ),
+            error => {
+                let nearest = match error {
+                    LookupError::Unknown { nearest, .. } => nearest,
+                    _ => None,
+                };
+                let names = snapshot.skills().iter().map(|skill| skill.name().to_owned());
+                let (available, more) = self.some(names.collect());
+                let data = json!({
+                    "skill": name, "available": available, "more": more, "nearest": nearest,
+                });
+                ToolOutcome::failed("skill_not_found", data)
+            }
+        })
+    }
+
+    /// As many names as an error lists, and how many more there are.
+    pub(crate) fn some(&self, mut names: Vec<String>) -> (Vec<String>, usize) {
+        let more = names.len().saturating_sub(self.settings().max_listed_names);
+        names.truncate(self.settings().max_listed_names);
+        (names, more)
+    }
+
+    /// Reads a skill that is to be loaded, and keeps its text.
+    pub(crate) async fn open_skill(
+        &self,
+        snapshot: &Snapshot,
+        skill: &CatalogSkill,
+        arguments: &str,
+        session: &SessionKey,
+    ) -> Result<Opened, ToolOutcome> {
+        let name = session_name(snapshot, skill);
+        let path = skill.path().display().to_string();
+        let frontmatter = &skill.found().frontmatter;
+        if let Some(Context::Unknown(word)) = frontmatter.context() {
+            let cause = format!("its context '{word}' is not known");
+            return Err(unreadable("skill_invalid", &path, &cause));
+        }
+        let bytes = skill.read().await.map_err(|error| read_failure(&path, &error))?;
+        let body = body_of(&bytes).map_err(|cause| unreadable("skill_not_text", &path, &cause))?;
+        let body = self.with_arguments(skill, body, arguments, session);
+        let mut notes = Vec::new();
+        let resources = match skill.resources(ResourceScope::default()).await {
+            Ok(listing) => KnownResources::of(&listing.resources),
+            Err(error) => {
+                let message = format!("Failed to list resources for skill '{name}': {error}");
+                notes.push((EventKind::ResourcesUnlisted, message));
+                KnownResources::default()
+            }
+        };
+        let tree_digest: Option<TreeDigest> = match skill.tree_digest().await {
+            Ok(digest) => Some(digest),
+            Err(error) => {
+                let message = format!("The files of skill '{name}' cannot be pinned: {error}");
+                notes.push((EventKind::ResourcesUnlisted, message));
+                None
+            }
+        };
+        self.keep(bytes).await?;
+        let mut loaded = LoadedSkill::new(name, skill.found().digest);
+        loaded.tree_digest = tree_digest;
+        loaded.version = version(skill);
+        arguments.clone_into(&mut loaded.arguments);
+        loaded.resources = resources;
+        let model = frontmatter.model().filter(|model| *model != "inherit").map(str::to_owned);
+        Ok(Opened { loaded, body, model, notes })
+    }
+
+    /// The text of a skill as this session has pinned it.
+    pub(crate) async fn pinned_body(
+        &self,
+        loaded: &LoadedSkill,
+        skill: Option<&CatalogSkill>,
+        arguments: &str,
+        session: &SessionKey,
+    ) -> Result<String, ToolOutcome> {
+        let lost = || ToolOutcome::failed("content_lost", json!({"skill": loaded.name}));
+        let bytes: Arc<[u8]> = match (self.kept(loaded.digest).await?, skill) {
+            (Some(bytes), _) => bytes,
+            (None, Some(skill)) if skill.found().digest == loaded.digest => {
+                skill.read().await.map_err(|_| lost())?.into()
+            }
+            (None, _) => return Err(lost()),
+        };
+        let body = body_of(&bytes).map_err(|_| lost())?;
+        Ok(match skill {
+            Some(skill) => self.with_arguments(skill, body, arguments, session),
+            None => body.to_owned(),
+        })
+    }
+
+    /// Puts arguments into a text that has places for them; every other text stays as it is.
+    fn with_arguments(
+        &self,
+        skill: &CatalogSkill,
+        body: &str,
+        arguments: &str,
+        session: &SessionKey,
+    ) -> String {
+        let names = skill.found().frontmatter.arguments();
+        let has_places = body.contains("$ARGUMENTS") || body.contains("${CLAUDE_");
+        if arguments.is_empty() && names.is_empty() && !has_places {
+            return body.to_owned();
+        }
+        let path = skill.path();
+        let folder = path.parent().unwrap_or(Path::new("")).display().to_string();
+        Arguments::new(arguments)
+            .with_names(names)
+            .with_variable("CLAUDE_SKILL_DIR", folder)
+            .with_variable("CLAUDE_SESSION_ID", session.session())
+            .substitute(body)
+    }
+
+    /// The paths of a skill's docs, in order.
+    pub(crate) async fn doc_paths(
+        &self,
+        skill: &CatalogSkill,
+    ) -> Result<Vec<ResourcePath>, ToolOutcome> {
+        let docs = skill.docs().await.map_err(|error| {
+            let path = skill.path().display().to_string();
+            read_failure(&path, &error)
+        })?;
+        Ok(docs.into_iter().map(|doc| doc.path).collect())
+    }
+
+    /// Reads docs of a skill, and keeps their text. All of them, or none.
+    pub(crate) async fn docs(
+        &self,
+        name: &str,
+        skill: &CatalogSkill,
+        wanted: WantedDocs<'_>,
+    ) -> Result<Vec<GivenDoc>, ToolOutcome> {
+        let known = self.doc_paths(skill).await?;
+        let paths: Vec<&ResourcePath> = match wanted {
+            WantedDocs::All => known.iter().collect(),
+            WantedDocs::These(paths) => {
+                let mut found: Vec<&ResourcePath> = Vec::new();
+                let mut missing: Vec<&str> = Vec::new();
+                for path in paths {
+                    let plain = path.strip_prefix("./").unwrap_or(path);
+                    match known.iter().find(|doc| doc.as_str() == plain) {
+                        Some(doc) if found.contains(&doc) => {}
+                        Some(doc) => found.push(doc),
+                        None => missing.push(path),
+                    }
+                }
+                if !missing.is_empty() {
+                    let known = known.iter().map(|path| path.as_str().to_owned()).collect();
+                    let (available, more) = self.some(known);
+                    return Err(ToolOutcome::failed(
+                        "doc_not_found",
+                        json!({"skill": name, "missing": missing, "available": available, "more": more}),
+                    ));
+                }
+                found
+            }
+        };
+        let mut docs = Vec::with_capacity(paths.len());
+        let mut total = 0;
+        for path in paths {
+            let text = self.text_of(name, skill, path).await?;
+            total += text.len();
+            self.check_size(name, "docs", total)?;
+            docs.push(GivenDoc {
+                path: path.as_str().to_owned(),
+                digest: Digest::of(text.as_bytes()),
+                text,
+            });
+        }
+        for doc in &docs {
+            self.keep(doc.text.clone().into_bytes()).await?;
+        }
+        Ok(docs)
+    }
+
+    /// The text of a resource.
+    pub(crate) async fn text_of(
+        &self,
+        name: &str,
+        skill: &CatalogSkill,
+        path: &ResourcePath,
+    ) -> Result<String, ToolOutcome> {
+        let unreadable = |cause: &str| {
+            let data = json!({"skill": name, "resource": path.as_str(), "cause": cause});
+            ToolOutcome::failed("resource_unreadable", data)
+        };
+        let bytes = skill.read_resource(path).await.map_err(|error| match error {
+            ReadError::TooLarge { limit, .. } => {
+                unreadable(&format!("it is larger than {limit} bytes"))
+            }
+            error => unreadable(&error.to_string()),
+        })?;
+        String::from_utf8(bytes).map_err(|_| {
+            let data = json!({"skill": name, "resource": path.as_str()});
+            ToolOutcome::failed("not_text", data)
+        })
+    }
+
+    /// Whether so many bytes may be given at once.
+    pub(crate) fn check_size(
+        &self,
+        name: &str,
+        what: &str,
+        bytes: usize,
+    ) -> Result<(), ToolOutcome> {
+        let limit = self.settings().max_given_bytes;
+        if bytes <= limit {
+            return Ok(());
+        }
+        let data = json!({"skill": name, "what": what, "bytes": bytes, "limit": limit});
+        Err(ToolOutcome::failed("too_large", data))
+    }
+
+    /// Whether the files of a loaded skill are still those that it was loaded with.
+    pub(crate) async fn check_pinned(
+        &self,
+        loaded: &LoadedSkill,
+        skill: &CatalogSkill,
+    ) -> Result<(), ToolOutcome> {
+        let Some(pinned) = loaded.tree_digest else { return Ok(()) };
+        match skill.tree_digest().await {
+            Ok(actual) if actual == pinned => Ok(()),
+            _ => Err(ToolOutcome::failed("content_changed", json!({"skill": loaded.name}))),
+        }
+    }
+}
+
+/// The version that a skill's author gave it.
+fn version(skill: &CatalogSkill) -> Option<String> {
+    let frontmatter = &skill.found().frontmatter;
+    frontmatter.version().or_else(|| frontmatter.metadata_text("version")).map(str::to_owned)
+}
+
+/// What stands below the frontmatter.
+fn body_of(bytes: &[u8]) -> Result<&str, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    match prowess_format::split(text, usize::MAX) {
+        Ok(split) => Ok(&text[split.body]),
+        Err(_) => Ok(text),
+    }
+}
+
+fn unreadable(code: &'static str, path: &str, cause: &str) -> ToolOutcome {
+    ToolOutcome::failed(code, json!({"path": path, "cause": cause})).with_note(
+        EventKind::SkillUnreadable,
+        format!("Failed to read SKILL.md at {path}: {cause}"),
+    )
+}
+
+fn read_failure(path: &str, error: &ReadError) -> ToolOutcome {
+    match error {
+        ReadError::TooLarge { limit, .. } => {
+            let cause = format!("it is larger than {limit} bytes");
+            unreadable("skill_too_large", path, &cause).with_data("limit", *limit)
+        }
+        error => unreadable("skill_unreadable", path, &error.to_string()),
+    }
+}
+
+/// The kind of a resource, in a word.
+pub(crate) fn kind_of(kind: ResourceKind) -> &'static str {
+    kind.as_str()
+}

@@ -1,0 +1,517 @@
+//! The one way of every tool call: visible? → gate → interceptors → tool → commit → event.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{BoxFuture, join_all};
+use prowess_catalog::Snapshot;
+use serde_json::json;
+use tracing::Instrument;
+
+use crate::event::{Event, EventKind};
+use crate::gate::{Declared, Registered, gate};
+use crate::interceptor::{Intercepted, Interception};
+use crate::message::{Expansion, Message, ToolCall, ToolResult};
+use crate::outcome::ToolOutcome;
+use crate::runtime::{Engine, Inner, Runtime, load_limit, stored_session};
+use crate::session::{
+    AgentName, Applied, Change, KnownSkills, Refusal, SessionDelta, SessionKey, SessionState,
+    StateDelta,
+};
+use crate::store::{Revision, StoreError};
+use crate::tool::{Effect, Invocation};
+use crate::transcript::result_of;
+use crate::turn::RuntimeError;
+
+/// The calls of one message of the model.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Step {
+    /// What the model said; its calls are carried out.
+    pub message: Message,
+    /// The conversation as the model sees it. Without it the stored transcript counts.
+    pub transcript: Option<Vec<Message>>,
+}
+
+impl Step {
+    /// These calls.
+    pub fn new(calls: Vec<ToolCall>) -> Self {
+        Self::of(Message::calling(calls))
+    }
+
+    /// The calls in a message.
+    pub fn of(message: Message) -> Self {
+        Self { message, transcript: None }
+    }
+
+    /// The conversation as the model sees it, so that text that is gone is given again.
+    pub fn with_transcript(mut self, transcript: Vec<Message>) -> Self {
+        self.transcript = Some(transcript);
+        self
+    }
+}
+
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct StepResult {
+    /// One outcome per call, in the order of the calls.
+    pub outcomes: Vec<ToolOutcome>,
+    /// What is to be appended to the conversation: one message per call, as the model sees them.
+    pub messages: Vec<Message>,
+    /// The session's revision.
+    pub revision: Revision,
+}
+
+/// A call that has run and is not committed yet.
+struct Ran {
+    outcome: ToolOutcome,
+    elapsed: Duration,
+}
+
+impl Runtime {
+    /// Carries out one call.
+    pub async fn dispatch(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        call: ToolCall,
+    ) -> Result<ToolOutcome, RuntimeError> {
+        let mut result = self.dispatch_batch(session, agent, Step::new(vec![call])).await?;
+        Ok(result.outcomes.pop().unwrap_or_else(|| ToolOutcome::error("no_call", "no call")))
+    }
+
+    /// Carries out the calls of a step: those that change which skills are loaded in their order,
+    /// the rest at the same time; commits all of them at once.
+    ///
+    /// A call whose id was committed before is not carried out again: its result is given again.
+    pub async fn dispatch_batch(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        step: Step,
+    ) -> Result<StepResult, RuntimeError> {
+        let calls: Vec<ToolCall> = step.message.tool_calls().cloned().collect();
+        let span = tracing::info_span!("prowess.step", %session, %agent, calls = calls.len());
+        Batch::new(&self.inner, session, agent, &step, &calls).run().instrument(span).await
+    }
+}
+
+struct Batch<'a> {
+    inner: &'a Inner,
+    session: &'a SessionKey,
+    agent: &'a AgentName,
+    step: &'a Step,
+    calls: &'a [ToolCall],
+    engine: Engine<'a>,
+}
+
+impl<'a> Batch<'a> {
+    fn new(
+        inner: &'a Inner,
+        session: &'a SessionKey,
+        agent: &'a AgentName,
+        step: &'a Step,
+        calls: &'a [ToolCall],
+    ) -> Self {
+        let mut engine = Engine::new(inner, session, agent);
+        engine.transcript = step.transcript.as_deref();
+        engine.calls = calls.iter().map(|call| call.id.as_str()).collect();
+        Self { inner, session, agent, step, calls, engine }
+    }
+
+    async fn run(&self) -> Result<StepResult, RuntimeError> {
+        let stored = stored_session(self.inner, self.session).await?;
+        let state = stored.session.state(self.agent);
+        let (_, snapshot) = self.inner.skills_of(self.session, self.agent).await;
+        let before = self.committed_before(&state).await?;
+        let declared = self.inner.declared(&snapshot);
+        let (ran, deltas) = self.run_all(&state, &snapshot, &declared.1, &before).await;
+        let setup = initialisation(&state, &snapshot);
+        let commit = Commit {
+            inner: self.inner,
+            session: self.session,
+            agent: self.agent,
+            snapshot: &snapshot,
+            setup,
+            deltas,
+        };
+        let step = StepCommit { batch: self, ran, before };
+        commit.step(stored, step).await
+    }
+
+    /// The results of calls that were committed before.
+    async fn committed_before(
+        &self,
+        state: &SessionState,
+    ) -> Result<BTreeMap<usize, ToolResult>, RuntimeError> {
+        let mut results = BTreeMap::new();
+        if !self.calls.iter().any(|call| state.has_call(&call.id)) {
+            return Ok(results);
+        }
+        let messages = self.inner.sessions.messages(self.session, self.agent).await?;
+        for (at, call) in self.calls.iter().enumerate() {
+            let known = state.has_call(&call.id).then(|| result_of(&messages, &call.id)).flatten();
+            let Some(result) = known.filter(|result| result.name == call.name) else { continue };
+            let mut result = result.clone();
+            if let Some(expansion) = &result.expansion
+                && let Some(bytes) = self.inner.kept(expansion.digest).await?
+            {
+                result.content = String::from_utf8_lossy(&bytes).into_owned();
+            }
+            results.insert(at, result);
+        }
+        Ok(results)
+    }
+
+    async fn run_all(
+        &self,
+        state: &SessionState,
+        snapshot: &Snapshot,
+        declared: &Declared,
+        before: &BTreeMap<usize, ToolResult>,
+    ) -> (Vec<Ran>, Vec<StateDelta>) {
+        let caps = self.inner.settings.caps();
+        let mut working = Arc::new(state.clone());
+        let mut deltas = Vec::new();
+        let mut slots: Vec<Option<Ran>> = Vec::with_capacity(self.calls.len());
+        let mut running: Vec<BoxFuture<'_, (usize, Ran)>> = Vec::new();
+        for (at, call) in self.calls.iter().enumerate() {
+            slots.push(None);
+            if let Some(result) = before.get(&at) {
+                slots[at] = Some(Ran { outcome: again(result), elapsed: Duration::ZERO });
+                continue;
+            }
+            let registered = match self.allowed(call, declared, &working) {
+                Ok(registered) => registered,
+                Err(outcome) => {
+                    slots[at] = Some(Ran { outcome, elapsed: Duration::ZERO });
+                    continue;
+                }
+            };
+            match registered.tool.effect() {
+                Effect::State => {
+                    let ran = self.run_one(call, registered, &working, snapshot).await;
+                    let delta = StateDelta::new(at, &call.id, ran.outcome.changes.clone());
+                    if !delta.changes.is_empty() {
+                        let state = Arc::make_mut(&mut working);
+                        state.apply(std::slice::from_ref(&delta), &caps);
+                    }
+                    deltas.push(delta);
+                    slots[at] = Some(ran);
+                }
+                Effect::None => {
+                    let state = Arc::clone(&working);
+                    running.push(Box::pin(async move {
+                        (at, self.run_one(call, registered, &state, snapshot).await)
+                    }));
+                }
+            }
+        }
+        for (at, ran) in join_all(running).await {
+            // Without changes too: the id is remembered, so that nothing runs twice.
+            deltas.push(StateDelta::new(at, &self.calls[at].id, ran.outcome.changes.clone()));
+            slots[at] = Some(ran);
+        }
+        (slots.into_iter().flatten().collect(), deltas)
+    }
+
+    /// Whether a call may run: is the tool there, and its skill loaded?
+    fn allowed(
+        &self,
+        call: &ToolCall,
+        declared: &Declared,
+        state: &SessionState,
+    ) -> Result<&'a Registered, ToolOutcome> {
+        let tools = &self.inner.tools;
+        let Some(registered) = tools.get(&call.name) else {
+            let names = tools.names();
+            let nearest = prowess_format::nearest_name(&call.name, names.iter().copied());
+            let data = json!({"tool": call.name, "available": names, "nearest": nearest});
+            return Err(ToolOutcome::failed("unknown_tool", data));
+        };
+        gate(&call.name, registered, declared, state).map_err(|skill| {
+            let data = json!({"tool": call.name, "skill": skill});
+            let message = format!("Tool '{}' blocked: skill '{skill}' is not loaded", call.name);
+            ToolOutcome::failed("skill_not_loaded", data)
+                .about(skill)
+                .with_note(EventKind::ToolBlocked, message)
+        })?;
+        Ok(registered)
+    }
+
+    async fn run_one(
+        &self,
+        call: &ToolCall,
+        registered: &Registered,
+        state: &SessionState,
+        snapshot: &Snapshot,
+    ) -> Ran {
+        let span = tracing::info_span!("prowess.call", tool = %call.name, call = %call.id);
+        let started = Instant::now();
+        let outcome = self.intercepted(call, registered, state, snapshot).instrument(span).await;
+        Ran { outcome, elapsed: started.elapsed() }
+    }
+
+    async fn intercepted(
+        &self,
+        call: &ToolCall,
+        registered: &Registered,
+        state: &SessionState,
+        snapshot: &Snapshot,
+    ) -> ToolOutcome {
+        let mut call = std::borrow::Cow::Borrowed(call);
+        let mut passed = 0;
+        let mut denied = None;
+        for interceptor in &self.inner.interceptors {
+            let seen = self.seen(&call, state);
+            passed += 1;
+            match interceptor.before(seen).await {
+                Interception::Continue => {}
+                Interception::Replace(arguments) => call.to_mut().arguments = arguments,
+                Interception::Deny(cause) => {
+                    let data = json!({"tool": call.name, "cause": cause});
+                    let message = format!("Tool '{}' blocked: {cause}", call.name);
+                    let outcome = ToolOutcome::failed("call_denied", data);
+                    denied = Some(outcome.with_note(EventKind::ToolBlocked, message));
+                    break;
+                }
+            }
+        }
+        let mut outcome = match denied {
+            Some(denied) => denied,
+            None => {
+                let invocation = Invocation {
+                    session: self.session,
+                    agent: self.agent,
+                    state,
+                    snapshot,
+                    call: &call,
+                    engine: &self.engine,
+                };
+                registered.tool.call(invocation).await
+            }
+        };
+        for interceptor in self.inner.interceptors[..passed].iter().rev() {
+            self.inner.texts.render(&mut outcome);
+            outcome = interceptor.after(self.seen(&call, state), outcome).await;
+        }
+        outcome
+    }
+
+    fn seen<'s>(&'s self, call: &'s ToolCall, state: &'s SessionState) -> Intercepted<'s> {
+        Intercepted { session: self.session, agent: self.agent, state, call }
+    }
+}
+
+/// The outcome of a call that was committed before.
+fn again(result: &ToolResult) -> ToolOutcome {
+    let mut outcome = match result.is_error {
+        true => ToolOutcome::error("repeated", &result.content),
+        false => ToolOutcome::text(&result.content),
+    };
+    outcome.code = "repeated".into();
+    outcome
+}
+
+/// The session learns which skills there are, if it does not know.
+pub(crate) fn initialisation(state: &SessionState, snapshot: &Snapshot) -> Vec<Change> {
+    match state.skills {
+        Some(_) => Vec::new(),
+        None => vec![Change::Initialise { skills: KnownSkills::of(snapshot) }],
+    }
+}
+
+/// Something to be committed, as often as it takes.
+pub(crate) struct Commit<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) session: &'a SessionKey,
+    pub(crate) agent: &'a AgentName,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) setup: Vec<Change>,
+    pub(crate) deltas: Vec<StateDelta>,
+}
+
+struct StepCommit<'a> {
+    batch: &'a Batch<'a>,
+    ran: Vec<Ran>,
+    before: BTreeMap<usize, ToolResult>,
+}
+
+impl Commit<'_> {
+    /// An event of this agent.
+    pub(crate) fn event(&self, kind: EventKind, turn: u64, message: impl Into<String>) -> Event {
+        Event::new(kind, self.agent, turn, message)
+    }
+
+    /// What initialising has to say.
+    pub(crate) fn discovered(&self, turn: u64) -> Option<Event> {
+        let is_new = self.setup.iter().any(|change| matches!(change, Change::Initialise { .. }));
+        let (skills, sources) = (self.snapshot.skills().len(), self.snapshot.sources().len());
+        let s = |count: usize| if count == 1 { "" } else { "s" };
+        let message =
+            format!("Discovered {skills} skill{} from {sources} source{}", s(skills), s(sources));
+        is_new.then(|| self.event(EventKind::SkillsDiscovered, turn, message))
+    }
+
+    async fn step(
+        self,
+        mut stored: crate::store::StoredSession,
+        step: StepCommit<'_>,
+    ) -> Result<StepResult, RuntimeError> {
+        let attempts = self.inner.settings.max_commit_attempts.max(1);
+        for _ in 0..attempts {
+            let mut delta = SessionDelta::new(self.agent.clone(), self.inner.settings.caps())
+                .with_setup(self.setup.clone())
+                .with_deltas(self.deltas.clone());
+            let mut session = stored.session.clone();
+            let applied: BTreeMap<String, Applied> = session.apply(&delta).into_iter().collect();
+            let turn = session.state(self.agent).turn;
+            let Finished { outcomes, events, stored_messages, messages } =
+                self.finish(&step, &applied, turn).await?;
+            delta.messages = stored_messages;
+            let committed =
+                self.inner.sessions.commit(self.session, stored.revision, delta, events.clone());
+            match committed.await {
+                Ok(revision) => {
+                    self.inner.publish(self.session, &events);
+                    return Ok(StepResult { outcomes, messages, revision });
+                }
+                Err(StoreError::Conflict { .. }) => {
+                    stored = stored_session(self.inner, self.session).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(RuntimeError::TooBusy { attempts })
+    }
+
+    /// Writes outcomes, messages and events for what would come of a commit.
+    async fn finish(
+        &self,
+        step: &StepCommit<'_>,
+        applied: &BTreeMap<String, Applied>,
+        turn: u64,
+    ) -> Result<Finished, RuntimeError> {
+        let mut finished = Finished::default();
+        finished.events.extend(self.discovered(turn));
+        let calls = step.batch.calls;
+        // What is repeated as a whole is in the transcript already.
+        if step.before.len() < calls.len() || calls.is_empty() {
+            finished.stored_messages.push(step.batch.step.message.clone());
+        }
+        for (at, (call, ran)) in calls.iter().zip(&step.ran).enumerate() {
+            let mut outcome = ran.outcome.clone();
+            let applied = applied.get(&call.id);
+            if let Some(refusal) = applied.and_then(|applied| applied.refused.as_ref()) {
+                outcome = refused(refusal, &outcome);
+            }
+            self.inner.texts.render(&mut outcome);
+            let mut result = ToolResult {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                content: outcome.content.clone(),
+                is_error: outcome.is_error,
+                expansion: None,
+            };
+            finished.messages.push(Message::answering(result.clone()));
+            if !step.before.contains_key(&at) {
+                if let Some(stub) = &outcome.stub {
+                    let bytes = outcome.content.clone().into_bytes();
+                    let digest = self.inner.keep(bytes).await?;
+                    let skill = outcome.skill.clone().unwrap_or_default();
+                    result.content.clone_from(stub);
+                    result.expansion = Some(Expansion { digest, skill, turn });
+                }
+                finished.stored_messages.push(Message::answering(result));
+                self.call_events(call, &outcome, ran.elapsed, applied, turn, &mut finished.events);
+            }
+            finished.outcomes.push(outcome);
+        }
+        Ok(finished)
+    }
+
+    /// One event for the call, and one for everything else that happened.
+    fn call_events(
+        &self,
+        call: &ToolCall,
+        outcome: &ToolOutcome,
+        elapsed: Duration,
+        applied: Option<&Applied>,
+        turn: u64,
+        events: &mut Vec<Event>,
+    ) {
+        let skill = outcome.skill.as_deref().unwrap_or_default();
+        let loaded = outcome.changes.iter().find_map(|change| match change {
+            Change::Load { skill, .. } => Some(skill),
+            _ => None,
+        });
+        let mut notes = outcome.notes.iter();
+        let (kind, message) = match (outcome.code.as_ref(), loaded) {
+            (_, Some(loaded)) => {
+                let count = loaded.resources.len();
+                let text = format!("Skill '{skill}' loaded ({count} resources discovered)");
+                (EventKind::SkillLoaded, text)
+            }
+            ("load_limit", _) => {
+                let limit = self.inner.settings.max_loaded_skills;
+                let loaded = outcome.data["loaded"].as_array().map_or(limit, Vec::len);
+                let text = format!("Skill loading limit reached ({loaded}/{limit})");
+                (EventKind::LoadLimitReached, text)
+            }
+            ("unloaded", _) => (EventKind::SkillUnloaded, format!("Skill '{skill}' unloaded")),
+            (code, None) => match notes.next() {
+                Some((kind, message)) => (*kind, message.clone()),
+                None if outcome.is_error => {
+                    (EventKind::CallFailed, format!("Tool '{}' failed: {code}", call.name))
+                }
+                None => (EventKind::ToolCalled, format!("Tool '{}' called", call.name)),
+            },
+        };
+        let mut event = self.event(kind, turn, message);
+        event.call_id = Some(call.id.clone());
+        event.tool = Some(call.name.clone());
+        event.skill.clone_from(&outcome.skill);
+        event.digest = loaded.map(|loaded| loaded.digest);
+        event.version = loaded.and_then(|loaded| loaded.version.clone());
+        event.code = Some(outcome.code.to_string());
+        event.elapsed_us = Some(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX));
+        event.content_bytes = Some(outcome.content.len() as u64);
+        events.push(event);
+        for (kind, message) in notes {
+            let mut event = self.event(*kind, turn, message);
+            event.skill.clone_from(&outcome.skill);
+            events.push(event);
+        }
+        for evicted in applied.map(|applied| applied.evicted.as_slice()).unwrap_or_default() {
+            let message = format!("Skill '{evicted}' went to make room for '{skill}'");
+            events.push(self.event(EventKind::SkillEvicted, turn, message).with_skill(evicted));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Finished {
+    outcomes: Vec<ToolOutcome>,
+    events: Vec<Event>,
+    /// As the store keeps them.
+    stored_messages: Vec<Message>,
+    /// As the model sees them.
+    messages: Vec<Message>,
+}
+
+/// What a call is told whose changes were refused.
+fn refused(refusal: &Refusal, outcome: &ToolOutcome) -> ToolOutcome {
+    let skill = outcome.skill.as_deref().unwrap_or_default();
+    match refusal {
+        Refusal::LimitReached { limit, loaded } => {
+            let loaded: Vec<&str> = loaded.iter().map(String::as_str).collect();
+            load_limit(skill, *limit, &loaded)
+        }
+        Refusal::NotLoaded { skill } => {
+            let data = json!({"skill": skill, "tool": null});
+            ToolOutcome::failed("skill_not_loaded", data).about(skill)
+        }
+    }
+}

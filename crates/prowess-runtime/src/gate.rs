@@ -1,0 +1,101 @@
+//! Which tools are there, and which of them wait for a skill.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use prowess_catalog::{CatalogSkill, Snapshot};
+
+use crate::session::SessionState;
+use crate::tool::Tool;
+
+/// The tools of a runtime, by name.
+#[derive(Clone, Default)]
+pub(crate) struct ToolTable {
+    tools: HashMap<String, Registered>,
+}
+
+/// A tool, and the skill that a host ties it to.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) skill: Option<String>,
+}
+
+impl ToolTable {
+    pub(crate) fn insert(&mut self, tool: Arc<dyn Tool>, skill: Option<String>) {
+        let name = tool.declaration().name.clone();
+        self.tools.insert(name, Registered { tool, skill });
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Registered> {
+        self.tools.get(name)
+    }
+
+    /// The names, sorted.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// Which skills declare which tools, in one snapshot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Declared {
+    /// For each tool: the skills that declare it and want to be loaded first; empty if one of them
+    /// does not mind.
+    tools: HashMap<String, Vec<String>>,
+}
+
+impl Declared {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let mut tools: HashMap<String, Option<Vec<String>>> = HashMap::new();
+        for skill in snapshot.skills() {
+            for (tool, requires_loaded) in declarations(skill) {
+                let skills = tools.entry(tool).or_insert_with(|| Some(Vec::new()));
+                match (requires_loaded, skills) {
+                    (true, Some(skills)) => skills.push(skill.name().to_owned()),
+                    (true, None) => {}
+                    (false, skills) => *skills = None,
+                }
+            }
+        }
+        let tools = tools.into_iter().map(|(tool, skills)| (tool, skills.unwrap_or_default()));
+        Self { tools: tools.collect() }
+    }
+}
+
+/// The tools that a skill declares, and whether they wait for it.
+fn declarations(skill: &CatalogSkill) -> Vec<(String, bool)> {
+    let frontmatter = &skill.found().frontmatter;
+    if !frontmatter
+        .raw()
+        .iter()
+        .any(|entry| matches!(entry.key.as_str(), "tool_configs" | "metadata"))
+    {
+        return Vec::new();
+    }
+    let configured = frontmatter.tool_configs().into_iter();
+    let configured = configured.map(|config| (config.name, config.requires_skill_loaded));
+    configured.chain(frontmatter.include_tools().into_iter().map(|tool| (tool, true))).collect()
+}
+
+/// Whether a tool may be called now; if not, the skill to load.
+///
+/// A tool that a host ties to a skill waits for that skill. A tool that skills declare waits for
+/// one of them, unless one of them does not mind. Every other tool is free.
+pub(crate) fn gate<'a>(
+    name: &str,
+    registered: &'a Registered,
+    declared: &'a Declared,
+    state: &SessionState,
+) -> Result<(), &'a str> {
+    if let Some(skill) = &registered.skill {
+        return if state.is_loaded(skill) { Ok(()) } else { Err(skill) };
+    }
+    let Some(skills) = declared.tools.get(name) else { return Ok(()) };
+    match skills.first() {
+        Some(first) if !skills.iter().any(|skill| state.is_loaded(skill)) => Err(first),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,49 @@
+//! The engine of Prowess: messages and transcripts, session state, the load tools, the gate,
+//! events, and the one dispatcher that every tool call takes.
+//!
+//! A door builds a [`Runtime`], begins turns with [`Runtime::begin_turn`] and carries out calls
+//! with [`Runtime::dispatch_batch`]. It has no rule of its own.
+
+#![allow(clippy::result_large_err, reason = "a failure is an outcome, and is moved once")]
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod begin_turn;
+mod disclose;
+mod dispatch;
+mod event;
+mod gate;
+mod interceptor;
+pub mod interop;
+mod message;
+mod outcome;
+mod runtime;
+mod session;
+mod settings;
+mod store;
+mod texts;
+mod tool;
+mod tools;
+mod transcript;
+mod turn;
+
+pub use dispatch::{Step, StepResult};
+pub use event::{Event, EventKind, EventLevel, EventSink};
+pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
+pub use message::{Expansion, Message, Part, Role, ToolCall, ToolResult, Usage};
+pub use outcome::{ArtifactRef, ToolOutcome};
+pub use runtime::{Runtime, RuntimeBuilder};
+pub use session::{
+    AgentName, Applied, Caps, Change, DocMode, DocSelection, InvalidAgentName, InvalidSessionKey,
+    KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource, REMEMBERED_CALLS,
+    Refusal, Reset, SelectedDoc, Session, SessionDelta, SessionKey, SessionState, StateDelta,
+    WhenFull,
+};
+pub use settings::{InvalidSettings, LoadMode, Settings};
+pub use store::{
+    Lifetime, MemorySessions, Revision, SessionStore, SessionSummary, StoreError, StoreFuture,
+    StoredSession,
+};
+pub use texts::{Texts, TextsError};
+pub use tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit, tool_fn};
+pub use transcript::{Expanded, expand, result_of};
+pub use turn::{LoadRequest, RuntimeError, Turn, TurnRequest};

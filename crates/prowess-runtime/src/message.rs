@@ -1,0 +1,200 @@
+//! What is said: messages, tool calls and their results.
+
+use prowess_format::Digest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A message of a conversation.
+///
+/// ```
+/// use prowess_runtime::{Message, Role};
+///
+/// let message = Message::user("How many customers do we have?");
+/// assert_eq!(message.role, Role::User);
+/// assert_eq!(message.text(), "How many customers do we have?");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+    /// What it cost, where a model said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The one who sets up the conversation.
+    System,
+    /// A person.
+    User,
+    /// The model.
+    Assistant,
+    /// What tools answer.
+    Tool,
+}
+
+/// A part of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Part {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// What the model thought, as far as its provider tells.
+    Reasoning {
+        /// The thought.
+        text: String,
+        /// What the provider wants to see again beside it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    /// The model calls a tool.
+    ToolCall(ToolCall),
+    /// A tool answers.
+    ToolResult(ToolResult),
+}
+
+/// A call of a tool. Its id names it once within a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// What the answer refers to.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments: a JSON object if the model did well.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+impl ToolCall {
+    /// A call.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: Value) -> Self {
+        Self { id: id.into(), name: name.into(), arguments }
+    }
+}
+
+/// What a tool answers, as a stored transcript keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolResult {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub name: String,
+    /// The answer, or the stub that stands for it.
+    pub content: String,
+    /// Whether the call failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// What the content is a stub of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expansion: Option<Expansion>,
+}
+
+/// What a stub stands for: text of a skill, kept in the content store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Expansion {
+    /// Where the whole text is.
+    pub digest: Digest,
+    /// Whose text it is.
+    pub skill: String,
+    /// The turn in which it was given.
+    pub turn: u64,
+}
+
+/// What a request cost, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Usage {
+    /// What was sent, cached tokens included.
+    pub input_tokens: u64,
+    /// What came back, reasoning included.
+    pub output_tokens: u64,
+    /// How much of what was sent came from the provider's cache.
+    pub cached_input_tokens: u64,
+    /// How much of what came back is reasoning.
+    pub reasoning_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cached_input_tokens += other.cached_input_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+    }
+}
+
+impl Message {
+    /// A message of these parts.
+    pub fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self { role, parts, usage: None }
+    }
+
+    /// A system message.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::new(Role::System, vec![Part::Text { text: text.into() }])
+    }
+
+    /// What a person says.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(Role::User, vec![Part::Text { text: text.into() }])
+    }
+
+    /// What the model says.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, vec![Part::Text { text: text.into() }])
+    }
+
+    /// The model calls tools.
+    pub fn calling(calls: impl IntoIterator<Item = ToolCall>) -> Self {
+        Self::new(Role::Assistant, calls.into_iter().map(Part::ToolCall).collect())
+    }
+
+    /// A tool answers.
+    pub fn answering(result: ToolResult) -> Self {
+        Self::new(Role::Tool, vec![Part::ToolResult(result)])
+    }
+
+    /// Sets what it cost.
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+
+    /// Its text, without reasoning, calls and results.
+    pub fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// The calls in it, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The results in it, in order.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            _ => None,
+        })
+    }
+}

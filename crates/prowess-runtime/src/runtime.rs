@@ -1,0 +1,476 @@
+//! The engine: what doors call.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use prowess_catalog::{Catalog, ContentError, ContentStore, MemoryContent, Scope, Snapshot};
+use prowess_format::Digest;
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use crate::event::{Event, EventSink};
+use crate::gate::{Declared, ToolTable};
+use crate::interceptor::Interceptor;
+use crate::message::Message;
+use crate::outcome::ToolOutcome;
+use crate::session::{
+    AgentName, Change, LoadedSkill, SelectedDoc, SessionDelta, SessionKey, SessionState, WhenFull,
+};
+use crate::settings::Settings;
+use crate::store::{MemorySessions, Revision, SessionStore, StoreError, StoredSession};
+use crate::texts::{Texts, TextsError};
+use crate::tool::{Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit};
+use crate::tools::load_tools;
+use crate::transcript::result_of;
+use crate::turn::RuntimeError;
+
+/// So many catalogs of users, sessions and agents are kept at hand.
+const CATALOGS_AT_HAND: usize = 256;
+
+/// The engine. Every door translates its own protocol into calls of this. Cheap to clone.
+///
+/// ```
+/// use prowess_catalog::{Catalog, MemorySource};
+/// use prowess_runtime::{AgentName, Runtime, SessionKey, Step, ToolCall};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let text = "---\nname: hello\ndescription: Says hello.\n---\nSay hello.\n";
+/// let catalog = Catalog::builder()
+///     .source(MemorySource::new("built-in").with_skill("hello", text))
+///     .build();
+/// let runtime = Runtime::builder(catalog).build().unwrap();
+/// let session: SessionKey = "demo".parse().unwrap();
+/// let call = ToolCall::new("call-1", "load_skill", json!({"skill": "hello"}));
+/// let outcome = runtime.dispatch(&session, &AgentName::default(), call).await.unwrap();
+/// assert_eq!(outcome.content, "Say hello.");
+/// assert_eq!(outcome.stub.as_deref(), Some("loaded: hello"));
+/// # let _ = Step::new(vec![]);
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    catalog: Catalog,
+    /// The catalogs of users, sessions and agents, where sources depend on them.
+    scoped: Mutex<HashMap<Scope, Catalog>>,
+    pub(crate) sessions: Arc<dyn SessionStore>,
+    content: Arc<dyn ContentStore>,
+    pub(crate) tools: ToolTable,
+    toolkits: Vec<Arc<dyn Toolkit>>,
+    pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
+    sinks: Vec<Arc<dyn EventSink>>,
+    pub(crate) settings: Settings,
+    pub(crate) texts: Texts,
+    /// Which skills declare which tools, for the snapshot that was asked for last.
+    declared: ArcSwap<(Option<Snapshot>, Declared)>,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Runtime")
+            .field("catalog", &self.inner.catalog)
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Puts a [`Runtime`] together.
+pub struct RuntimeBuilder {
+    catalog: Catalog,
+    sessions: Arc<dyn SessionStore>,
+    content: Arc<dyn ContentStore>,
+    tools: ToolTable,
+    toolkits: Vec<Arc<dyn Toolkit>>,
+    interceptors: Vec<Arc<dyn Interceptor>>,
+    sinks: Vec<Arc<dyn EventSink>>,
+    settings: Settings,
+}
+
+impl RuntimeBuilder {
+    /// Where sessions live. In memory unless said otherwise.
+    pub fn sessions(mut self, sessions: Arc<dyn SessionStore>) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Where content lives. In memory unless said otherwise.
+    pub fn content(mut self, content: Arc<dyn ContentStore>) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// Adds a tool of the host. It takes the place of a tool of the same name.
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.insert(tool, None);
+        self
+    }
+
+    /// Adds a tool that can be called only while a skill is loaded.
+    pub fn skill_tool(mut self, skill: impl Into<String>, tool: Arc<dyn Tool>) -> Self {
+        self.tools.insert(tool, Some(skill.into()));
+        self
+    }
+
+    /// Adds a set of tools.
+    pub fn toolkit(mut self, toolkit: Arc<dyn Toolkit>) -> Self {
+        for tool in toolkit.tools() {
+            self.tools.insert(tool, None);
+        }
+        self.toolkits.push(toolkit);
+        self
+    }
+
+    /// Adds an interceptor inside those that are there.
+    pub fn interceptor(mut self, interceptor: Arc<dyn Interceptor>) -> Self {
+        self.interceptors.push(interceptor);
+        self
+    }
+
+    /// Adds somebody who sees all events.
+    pub fn sink(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.sinks.push(sink);
+        self
+    }
+
+    /// Other settings than the default ones.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// The engine.
+    pub fn build(self) -> Result<Runtime, TextsError> {
+        let inner = Inner {
+            catalog: self.catalog,
+            scoped: Mutex::default(),
+            sessions: self.sessions,
+            content: self.content,
+            tools: self.tools,
+            toolkits: self.toolkits,
+            interceptors: self.interceptors,
+            sinks: self.sinks,
+            settings: self.settings,
+            texts: Texts::prowess()?,
+            declared: ArcSwap::from_pointee((None, Declared::default())),
+        };
+        Ok(Runtime { inner: Arc::new(inner) })
+    }
+}
+
+impl Runtime {
+    /// Begins an engine over a catalog.
+    pub fn builder(catalog: Catalog) -> RuntimeBuilder {
+        let mut tools = ToolTable::default();
+        for tool in load_tools() {
+            tools.insert(tool, None);
+        }
+        RuntimeBuilder {
+            catalog,
+            sessions: Arc::new(MemorySessions::new()),
+            content: Arc::new(MemoryContent::default()),
+            tools,
+            toolkits: Vec::new(),
+            interceptors: Vec::new(),
+            sinks: Vec::new(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// Where sessions live.
+    pub fn sessions(&self) -> &Arc<dyn SessionStore> {
+        &self.inner.sessions
+    }
+
+    /// Where content lives.
+    pub fn content(&self) -> &Arc<dyn ContentStore> {
+        &self.inner.content
+    }
+
+    /// The declarations of all tools, sorted by name.
+    pub fn declarations(&self) -> Vec<ToolDeclaration> {
+        let tools = self.inner.tools.names().into_iter();
+        tools
+            .filter_map(|name| self.inner.tools.get(name))
+            .map(|registered| registered.tool.declaration().clone())
+            .collect()
+    }
+
+    /// The state of an agent in a session; the default one if there is none.
+    pub async fn state(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+    ) -> Result<SessionState, RuntimeError> {
+        let stored = self.inner.sessions.get(session).await?.unwrap_or_default();
+        Ok(stored.session.state(agent))
+    }
+
+    /// The skills that an agent of a session can see.
+    pub async fn snapshot(&self, session: &SessionKey, agent: &AgentName) -> Snapshot {
+        self.inner.skills_of(session, agent).await.1
+    }
+
+    /// Changes the state of an agent from outside, such as with a state of another system. All of
+    /// the changes, or none.
+    pub async fn change(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        changes: Vec<Change>,
+    ) -> Result<Revision, RuntimeError> {
+        let attempts = self.inner.settings.max_commit_attempts.max(1);
+        for _ in 0..attempts {
+            let stored = stored_session(&self.inner, session).await?;
+            let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps())
+                .with_setup(changes.clone());
+            let committed =
+                self.inner.sessions.commit(session, stored.revision, delta, Vec::new()).await;
+            match committed {
+                Err(StoreError::Conflict { .. }) => {}
+                committed => return Ok(committed?),
+            }
+        }
+        Err(RuntimeError::TooBusy { attempts })
+    }
+
+    /// Removes content that no session refers to any more, and says how many pieces.
+    pub async fn collect_garbage(&self) -> Result<usize, RuntimeError> {
+        let mut referenced: HashSet<Digest> = HashSet::new();
+        for summary in self.inner.sessions.list().await? {
+            let Some(stored) = self.inner.sessions.get(&summary.key).await? else { continue };
+            referenced.extend(stored.session.referenced());
+            for agent in stored.session.agents.keys() {
+                let messages = self.inner.sessions.messages(&summary.key, agent).await?;
+                let results = messages.iter().flat_map(Message::tool_results);
+                referenced
+                    .extend(results.filter_map(|result| Some(result.expansion.as_ref()?.digest)));
+            }
+        }
+        let content = Arc::clone(&self.inner.content);
+        Ok(on_a_thread(self.inner.content.as_ref(), move || content.collect_garbage(&referenced))
+            .await?)
+    }
+}
+
+/// Runs where blocking is allowed, if the store may block.
+async fn on_a_thread<T: Send + 'static>(
+    content: &dyn ContentStore,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    if content.is_immediate() {
+        return work();
+    }
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+impl Inner {
+    /// The catalog and the skills that an agent of a session can see.
+    pub(crate) async fn skills_of(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+    ) -> (Catalog, Snapshot) {
+        let catalog = self.catalog_of(session, agent);
+        let snapshot = catalog.snapshot();
+        match snapshot.generation() {
+            0 => {
+                let snapshot = catalog.refresh().await;
+                (catalog, snapshot)
+            }
+            _ => (catalog, snapshot),
+        }
+    }
+
+    fn catalog_of(&self, session: &SessionKey, agent: &AgentName) -> Catalog {
+        if !self.catalog.depends_on_scope() {
+            return self.catalog.clone();
+        }
+        let scope = Scope::new()
+            .with_user(session.user())
+            .with_session(session.session())
+            .with_agent(agent.as_str());
+        let mut scoped = self.scoped.lock().unwrap_or_else(PoisonError::into_inner);
+        if scoped.len() >= CATALOGS_AT_HAND && !scoped.contains_key(&scope) {
+            scoped.clear();
+        }
+        let make = || self.catalog.for_scope(&scope);
+        scoped.entry(scope.clone()).or_insert_with(make).clone()
+    }
+
+    /// Which skills declare which tools.
+    pub(crate) fn declared(&self, snapshot: &Snapshot) -> Arc<(Option<Snapshot>, Declared)> {
+        let known = self.declared.load_full();
+        if known.0.as_ref().is_some_and(|known| known.is_same(snapshot)) {
+            return known;
+        }
+        let fresh = Arc::new((Some(snapshot.clone()), Declared::of(snapshot)));
+        self.declared.store(Arc::clone(&fresh));
+        fresh
+    }
+
+    /// Tells everybody who wants to know.
+    pub(crate) fn publish(&self, session: &SessionKey, events: &[Event]) {
+        for event in events {
+            event.trace(session);
+            for sink in &self.sinks {
+                sink.event(session, event);
+            }
+        }
+    }
+
+    /// Keeps bytes.
+    pub(crate) async fn keep(&self, bytes: Vec<u8>) -> Result<Digest, ContentError> {
+        let content = Arc::clone(&self.content);
+        on_a_thread(self.content.as_ref(), move || content.put(&bytes)).await
+    }
+
+    /// Bytes that were kept.
+    pub(crate) async fn kept(&self, digest: Digest) -> Result<Option<Arc<[u8]>>, ContentError> {
+        let content = Arc::clone(&self.content);
+        on_a_thread(self.content.as_ref(), move || content.get(&digest)).await
+    }
+}
+
+/// What the load tools may ask of the engine during a step.
+pub(crate) struct Engine<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) session: &'a SessionKey,
+    pub(crate) agent: &'a AgentName,
+    /// The conversation as the model sees it, if the caller knows.
+    pub(crate) transcript: Option<&'a [Message]>,
+    /// The calls of this step: their results will be in the conversation.
+    pub(crate) calls: BTreeSet<&'a str>,
+    /// The stored conversation, read when it is needed.
+    pub(crate) stored: OnceCell<Vec<Message>>,
+}
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(inner: &'a Inner, session: &'a SessionKey, agent: &'a AgentName) -> Self {
+        Self {
+            inner,
+            session,
+            agent,
+            transcript: None,
+            calls: BTreeSet::new(),
+            stored: OnceCell::new(),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// Why one more skill cannot be loaded.
+    pub(crate) fn refusal(&self, state: &SessionState, skill: &str) -> Option<ToolOutcome> {
+        let settings = self.settings();
+        let is_full = state.loaded.len() >= settings.max_loaded_skills;
+        let refuses = is_full && settings.when_full == WhenFull::Refuse;
+        refuses.then(|| load_limit(skill, settings.max_loaded_skills, &state.loaded_names()))
+    }
+
+    pub(crate) async fn keep(&self, bytes: Vec<u8>) -> Result<Digest, ToolOutcome> {
+        self.inner.keep(bytes).await.map_err(|error| content_failure(&error))
+    }
+
+    pub(crate) async fn kept(&self, digest: Digest) -> Result<Option<Arc<[u8]>>, ToolOutcome> {
+        match self.inner.kept(digest).await {
+            // It was removed; nobody may be given it.
+            Err(ContentError::Corrupt(_)) => Ok(None),
+            other => other.map_err(|error| content_failure(&error)),
+        }
+    }
+
+    /// Whether the result of a call is still in the conversation. A skill that no call has loaded
+    /// came with a message; that it is still there cannot be known, and is assumed.
+    pub(crate) async fn is_in_transcript(&self, call: Option<&str>) -> Result<bool, ToolOutcome> {
+        let Some(call) = call else { return Ok(true) };
+        if self.calls.contains(call) {
+            return Ok(true);
+        }
+        if let Some(transcript) = self.transcript {
+            return Ok(result_of(transcript, call).is_some());
+        }
+        let read = || self.inner.sessions.messages(self.session, self.agent);
+        let stored = self
+            .stored
+            .get_or_try_init(read)
+            .await
+            .map_err(|error| ToolOutcome::error(error.code(), format!("Error: {error}")))?;
+        Ok(result_of(stored, call).is_some())
+    }
+
+    /// Whether the text of a doc is in the conversation.
+    pub(crate) async fn is_given(
+        &self,
+        selected: Option<&SelectedDoc>,
+        digest: &Digest,
+    ) -> Result<bool, ToolOutcome> {
+        match selected {
+            Some(doc) if doc.digest == Some(*digest) => {
+                self.is_in_transcript(doc.call.as_deref()).await
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What a toolkit answers for a dynamic resource.
+    pub(crate) fn dynamic_resource<'i>(
+        &'i self,
+        method: &'i str,
+        invocation: Invocation<'i>,
+    ) -> Option<ToolFuture<'i>> {
+        let toolkits = &self.inner.toolkits;
+        toolkits.iter().find_map(|toolkit| toolkit.dynamic_resource(method, invocation))
+    }
+}
+
+/// As many skills are loaded as may be.
+pub(crate) fn load_limit(skill: &str, limit: usize, loaded: &[&str]) -> ToolOutcome {
+    let data = json!({"skill": skill, "limit": limit, "loaded": loaded});
+    ToolOutcome::failed("load_limit", data).about(skill)
+}
+
+fn content_failure(error: &ContentError) -> ToolOutcome {
+    ToolOutcome::error(error.code(), format!("Error: {error}"))
+        .with_hint("Tell the user that the content store failed.")
+}
+
+impl<'a> Invocation<'a> {
+    /// The loaded skill that a model means.
+    pub(crate) fn loaded(&self, name: &str) -> Result<&'a LoadedSkill, ToolOutcome> {
+        let state = self.state;
+        let by_catalog = || {
+            let skill = self.snapshot.get(name).ok()?;
+            state.loaded(&crate::disclose::session_name(self.snapshot, skill))
+        };
+        state.loaded(name).or_else(by_catalog).ok_or_else(|| {
+            let data = json!({"skill": name, "tool": null});
+            ToolOutcome::failed("skill_not_loaded", data).about(name)
+        })
+    }
+}
+
+/// A session and what its store knows of it.
+pub(crate) async fn stored_session(
+    inner: &Inner,
+    session: &SessionKey,
+) -> Result<StoredSession, RuntimeError> {
+    Ok(inner.sessions.get(session).await?.unwrap_or_default())
+}

@@ -1,0 +1,317 @@
+//! What a session remembers of skills: names, digests and selections, no bytes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use prowess_catalog::{Resource, ResourceKind, Snapshot, TreeDigest};
+use prowess_format::Digest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The skills of one agent in one session: a small value with a stable JSON form.
+///
+/// It changes only by [`crate::StateDelta`]s. Bytes live in the content store.
+///
+/// ```
+/// use prowess_runtime::SessionState;
+///
+/// let state = SessionState::default();
+/// let json = serde_json::to_string(&state).unwrap();
+/// assert_eq!(json, r#"{"version":1}"#);
+/// assert_eq!(serde_json::from_str::<SessionState>(&json).unwrap(), state);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionState {
+    version: Version,
+    /// How many turns have begun.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub turn: u64,
+    /// Which skills there were when the session was initialised. `None`: the next run looks again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<KnownSkills>,
+    /// The loaded skills, in the order in which they were loaded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loaded: Vec<LoadedSkill>,
+    /// What tools remember for a skill.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<String, Value>,
+    /// Another model than the agent's own, and the skill that asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelOverride>,
+    /// Counts touches.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) clock: u64,
+    /// The ids of the last calls that were committed, oldest first.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) calls: VecDeque<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The version of the JSON form. Another one is not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+struct Version;
+
+impl TryFrom<u64> for Version {
+    type Error = String;
+
+    fn try_from(number: u64) -> Result<Self, Self::Error> {
+        match number {
+            1 => Ok(Self),
+            other => Err(format!(
+                "session state of version {other}; this program reads version 1: update it"
+            )),
+        }
+    }
+}
+
+impl From<Version> for u64 {
+    fn from(_: Version) -> Self {
+        1
+    }
+}
+
+/// Which skills a session knows of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KnownSkills {
+    /// How many.
+    pub count: usize,
+    /// What identifies all of them: the sha256 of their names and digests.
+    pub digest: Digest,
+}
+
+impl KnownSkills {
+    /// The skills of a snapshot.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let mut text = String::new();
+        for skill in snapshot.skills() {
+            text.push_str(skill.name());
+            text.push('\0');
+            text.push_str(&skill.found().digest.hex());
+            text.push('\n');
+        }
+        Self { count: snapshot.skills().len(), digest: Digest::of(text.as_bytes()) }
+    }
+}
+
+/// A loaded skill: what is pinned, and what was given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoadedSkill {
+    /// Its name.
+    pub name: String,
+    /// What identifies its `SKILL.md`; the bytes are in the content store.
+    pub digest: Digest,
+    /// What identifies all its files, as far as that could be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_digest: Option<TreeDigest>,
+    /// Its version, in the author's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How often its text was given.
+    pub load_count: u32,
+    /// When it was used last; a higher number is later.
+    pub touched: u64,
+    /// The call whose result holds its text; none if it was not loaded by a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The arguments that were put into its text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arguments: String,
+    /// The docs that were selected.
+    #[serde(default, skip_serializing_if = "DocSelection::is_empty")]
+    pub docs: DocSelection,
+    /// Its resources.
+    #[serde(default, skip_serializing_if = "KnownResources::is_empty")]
+    pub resources: KnownResources,
+    /// Whether the host pinned it: it is not evicted, and the model cannot unload it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+}
+
+impl LoadedSkill {
+    /// A skill with this digest that was never touched.
+    pub fn new(name: impl Into<String>, digest: Digest) -> Self {
+        Self {
+            name: name.into(),
+            digest,
+            tree_digest: None,
+            version: None,
+            load_count: 0,
+            touched: 0,
+            call: None,
+            arguments: String::new(),
+            docs: DocSelection::default(),
+            resources: KnownResources::default(),
+            pinned: false,
+        }
+    }
+}
+
+/// Which docs of a skill were selected.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DocSelection {
+    /// Whether all of them were asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// Each of them, in the order of selection.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub docs: Vec<SelectedDoc>,
+}
+
+/// A doc whose text was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SelectedDoc {
+    /// Where it is, relative to the skill's folder.
+    pub path: String,
+    /// What identifies its text, once it was given; the bytes are in the content store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// The call whose result holds its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+impl SelectedDoc {
+    /// A doc that no call has given yet.
+    pub fn new(path: impl Into<String>, digest: Option<Digest>) -> Self {
+        Self { path: path.into(), digest, call: None }
+    }
+}
+
+impl DocSelection {
+    /// Whether nothing was selected.
+    pub fn is_empty(&self) -> bool {
+        !self.all && self.docs.is_empty()
+    }
+
+    /// The doc at this path.
+    pub fn get(&self, path: &str) -> Option<&SelectedDoc> {
+        self.docs.iter().find(|doc| doc.path == path)
+    }
+
+    /// The paths, in the order of selection.
+    pub fn paths(&self) -> Vec<&str> {
+        self.docs.iter().map(|doc| doc.path.as_str()).collect()
+    }
+}
+
+/// The resources of a loaded skill: some by name, the rest as a number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KnownResources {
+    /// At most [`KnownResources::MOST_NAMED`], in the order of their paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<NamedResource>,
+    /// How many more there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
+}
+
+/// A resource by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NamedResource {
+    /// Where it is, relative to the skill's folder.
+    pub path: String,
+    /// What it is for.
+    pub kind: ResourceKind,
+}
+
+impl KnownResources {
+    /// So many resources of a skill are named in the state.
+    pub const MOST_NAMED: usize = 64;
+
+    /// These resources, the first of them by name.
+    pub fn of(resources: &[Resource]) -> Self {
+        let named = resources.iter().take(Self::MOST_NAMED);
+        Self {
+            named: named
+                .map(|resource| NamedResource {
+                    path: resource.path.as_str().to_owned(),
+                    kind: resource.kind,
+                })
+                .collect(),
+            more: resources.len().saturating_sub(Self::MOST_NAMED) as u64,
+        }
+    }
+
+    /// These paths, the first of them by name.
+    pub fn of_paths(paths: impl IntoIterator<Item = (String, ResourceKind)>) -> Self {
+        let mut known = Self::default();
+        for (path, kind) in paths {
+            match known.named.len() < Self::MOST_NAMED {
+                true => known.named.push(NamedResource { path, kind }),
+                false => known.more += 1,
+            }
+        }
+        known
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.more == 0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.named.len() as u64 + self.more
+    }
+}
+
+/// Another model than the agent's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ModelOverride {
+    /// The model.
+    pub model: String,
+    /// The loaded skill that asks for it.
+    pub skill: String,
+}
+
+impl SessionState {
+    /// The loaded skill of this name.
+    pub fn loaded(&self, name: &str) -> Option<&LoadedSkill> {
+        self.loaded.iter().find(|skill| skill.name == name)
+    }
+
+    pub(crate) fn loaded_mut(&mut self, name: &str) -> Option<&mut LoadedSkill> {
+        self.loaded.iter_mut().find(|skill| skill.name == name)
+    }
+
+    /// Whether a skill is loaded.
+    pub fn is_loaded(&self, name: &str) -> bool {
+        self.loaded(name).is_some()
+    }
+
+    /// The names of the loaded skills, in the order in which they were loaded.
+    pub fn loaded_names(&self) -> Vec<&str> {
+        self.loaded.iter().map(|skill| skill.name.as_str()).collect()
+    }
+
+    /// The names of the loaded skills, least recently used first.
+    pub fn touch_order(&self) -> Vec<&str> {
+        let mut skills: Vec<&LoadedSkill> = self.loaded.iter().collect();
+        skills.sort_by_key(|skill| skill.touched);
+        skills.into_iter().map(|skill| skill.name.as_str()).collect()
+    }
+
+    /// Whether a call was committed lately.
+    pub fn has_call(&self, id: &str) -> bool {
+        self.calls.iter().any(|call| call == id)
+    }
+
+    /// The content that must be kept as long as this state is.
+    pub fn referenced(&self) -> BTreeSet<Digest> {
+        let skills = self.loaded.iter().flat_map(|skill| {
+            std::iter::once(skill.digest).chain(skill.docs.docs.iter().filter_map(|doc| doc.digest))
+        });
+        skills.collect()
+    }
+}

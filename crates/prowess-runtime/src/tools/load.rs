@@ -1,0 +1,228 @@
+//! `load_skill`
+
+use prowess_catalog::CatalogSkill;
+use serde_json::{Value, json};
+
+use super::arguments::CallArguments;
+use super::{declaration, skill_parameter};
+use crate::disclose::{GivenDoc, Opened, WantedDocs, kind_of, session_name};
+use crate::event::EventKind;
+use crate::outcome::ToolOutcome;
+use crate::session::{Change, DocMode, DocSelection, KnownResources, LoadedSkill, SelectedDoc};
+use crate::tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture};
+
+const NAME: &str = "load_skill";
+
+pub(crate) struct LoadSkill {
+    declaration: ToolDeclaration,
+}
+
+impl LoadSkill {
+    pub(crate) fn new() -> Self {
+        let parameters = [
+            skill_parameter(),
+            (
+                "docs",
+                json!({"type": "array", "items": {"type": "string"}, "description": "Docs to load with it."}),
+            ),
+            ("include_all_docs", json!({"type": "boolean", "description": "Load all its docs."})),
+            ("arguments", json!({"type": "string", "description": "Arguments for its text."})),
+        ];
+        let description = "Load a skill: read its full instructions and see its resources. \
+                           Call it when a task matches a skill's description.";
+        Self { declaration: declaration(NAME, description, &parameters, 1) }
+    }
+}
+
+impl Tool for LoadSkill {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.declaration
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::State
+    }
+
+    fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {
+        Box::pin(async move { load(invocation).await.unwrap_or_else(|failure| failure) })
+    }
+}
+
+/// What is asked for.
+struct Request {
+    skill: String,
+    docs: Vec<String>,
+    all_docs: bool,
+    arguments: Option<String>,
+}
+
+impl Request {
+    fn wanted(&self) -> Option<WantedDocs<'_>> {
+        match (self.all_docs, self.docs.as_slice()) {
+            (true, _) => Some(WantedDocs::All),
+            (false, []) => None,
+            (false, docs) => Some(WantedDocs::These(docs)),
+        }
+    }
+}
+
+async fn load(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
+    let mut arguments = CallArguments::new(NAME, &invocation.call.arguments)?;
+    let request = Request {
+        skill: arguments.skill()?,
+        docs: arguments.texts("docs")?,
+        all_docs: arguments.flag("include_all_docs")?,
+        arguments: arguments.typed()?,
+    };
+    let ignored = arguments.ignored();
+    let found = invocation.engine.find(invocation.snapshot, &request.skill);
+    let name = match &found {
+        Ok(skill) => session_name(invocation.snapshot, skill),
+        Err(_) => request.skill.clone(),
+    };
+    let outcome = match (invocation.state.loaded(&name), found) {
+        // What a session has loaded stays, even if nobody else can find it any more.
+        (Some(loaded), found) => load_again(invocation, &request, loaded, found.ok()).await?,
+        (None, Ok(skill)) => load_first(invocation, &request, &name, skill).await?,
+        (None, Err(failure)) => return Err(failure.about(name)),
+    };
+    let outcome = outcome.about(name);
+    Ok(match ignored {
+        Some(ignored) if outcome.hint.is_none() => outcome.with_hint(ignored),
+        _ => outcome,
+    })
+}
+
+async fn load_first(
+    invocation: Invocation<'_>,
+    request: &Request,
+    name: &str,
+    skill: &CatalogSkill,
+) -> Result<ToolOutcome, ToolOutcome> {
+    let Invocation { engine, snapshot, state, session, call, .. } = invocation;
+    // Decided again when the change is committed; here it saves the reading.
+    if let Some(refusal) = engine.refusal(state, name) {
+        return Err(refusal);
+    }
+    let typed = request.arguments.as_deref().unwrap_or_default();
+    let about = |failure: ToolOutcome| failure.about(name);
+    let opened = engine.open_skill(snapshot, skill, typed, session).await.map_err(about)?;
+    let docs = match request.wanted() {
+        Some(wanted) => engine.docs(name, skill, wanted).await.map_err(about)?,
+        None => Vec::new(),
+    };
+    let Opened { mut loaded, body, model, notes } = opened;
+    loaded.call = Some(call.id.clone());
+    loaded.docs = selection(&docs, request.all_docs, Some(&call.id));
+    let mut outcome = given(&loaded, &body, &docs);
+    for (kind, message) in notes {
+        outcome = outcome.with_note(kind, message);
+    }
+    Ok(outcome.with_change(Change::Load { skill: Box::new(loaded), model }))
+}
+
+async fn load_again(
+    invocation: Invocation<'_>,
+    request: &Request,
+    loaded: &LoadedSkill,
+    skill: Option<&CatalogSkill>,
+) -> Result<ToolOutcome, ToolOutcome> {
+    let Invocation { engine, session, call, .. } = invocation;
+    let about = |failure: ToolOutcome| failure.about(&loaded.name);
+    let is_update = skill.is_some_and(|skill| skill.found().digest != loaded.digest);
+    // Docs that are asked for and whose text is not in the conversation.
+    let mut docs = Vec::new();
+    if let Some(wanted) = request.wanted() {
+        let skill = skill.ok_or_else(|| {
+            let data = json!({"skill": loaded.name, "available": [], "more": 0, "nearest": null});
+            ToolOutcome::failed("skill_not_found", data).about(&loaded.name)
+        })?;
+        engine.check_pinned(loaded, skill).await.map_err(about)?;
+        docs = engine.docs(&loaded.name, skill, wanted).await.map_err(about)?;
+    }
+    let asked = selection(&docs, request.all_docs, None);
+    let mut new = Vec::new();
+    for doc in docs {
+        if !engine.is_given(loaded.docs.get(&doc.path), &doc.digest).await? {
+            new.push(doc);
+        }
+    }
+    let is_here = engine.is_in_transcript(loaded.call.as_deref()).await?;
+    let typed = request.arguments.as_deref();
+    let has_new_arguments = typed.is_some_and(|typed| typed != loaded.arguments);
+    if !is_here || has_new_arguments {
+        let typed = typed.unwrap_or(&loaded.arguments);
+        let body = engine.pinned_body(loaded, skill, typed, session).await.map_err(about)?;
+        let mut again = LoadedSkill::new(&loaded.name, loaded.digest);
+        again.tree_digest = loaded.tree_digest;
+        again.version.clone_from(&loaded.version);
+        again.resources.clone_from(&loaded.resources);
+        typed.clone_into(&mut again.arguments);
+        again.call = Some(call.id.clone());
+        again.docs = selection(&new, request.all_docs, Some(&call.id));
+        let outcome = given(&again, &body, &new).with_data("update_available", is_update);
+        return Ok(outcome.with_change(Change::Load { skill: Box::new(again), model: None }));
+    }
+    if new.is_empty() {
+        let data = json!({
+            "skill": loaded.name, "load_count": loaded.load_count, "update_available": is_update,
+        });
+        let touch = match asked.is_empty() {
+            true => Change::Touch { skill: loaded.name.clone() },
+            false => select(&loaded.name, asked),
+        };
+        return Ok(ToolOutcome::coded("already_loaded", data).with_change(touch));
+    }
+    let texts: Vec<Value> = new.iter().map(GivenDoc::to_json).collect();
+    let data = json!({"skill": loaded.name, "docs": texts});
+    let mut asked = asked;
+    for doc in &mut asked.docs {
+        if new.iter().any(|new| new.path == doc.path) {
+            doc.call = Some(call.id.clone());
+        }
+    }
+    Ok(ToolOutcome::coded("docs_loaded", data)
+        .with_note(EventKind::DocsSelected, docs_message(&loaded.name, &new))
+        .with_change(select(&loaded.name, asked)))
+}
+
+fn select(skill: &str, docs: DocSelection) -> Change {
+    Change::SelectDocs { skill: skill.to_owned(), mode: DocMode::Add, docs }
+}
+
+pub(super) fn docs_message(skill: &str, docs: &[GivenDoc]) -> String {
+    let paths: Vec<&str> = docs.iter().map(|doc| doc.path.as_str()).collect();
+    format!("Docs of skill '{skill}' given: {}", paths.join(", "))
+}
+
+pub(super) fn selection(docs: &[GivenDoc], all: bool, call: Option<&str>) -> DocSelection {
+    let docs = docs.iter().map(|doc| {
+        let mut selected = SelectedDoc::new(&doc.path, Some(doc.digest));
+        selected.call = call.map(str::to_owned);
+        selected
+    });
+    DocSelection { all, docs: docs.collect() }
+}
+
+/// The outcome that holds a skill's text.
+fn given(loaded: &LoadedSkill, body: &str, docs: &[GivenDoc]) -> ToolOutcome {
+    let KnownResources { named, more, .. } = &loaded.resources;
+    let resources: Vec<Value> = named
+        .iter()
+        .map(|resource| json!({"path": resource.path, "kind": kind_of(resource.kind)}))
+        .collect();
+    let texts: Vec<Value> = docs.iter().map(GivenDoc::to_json).collect();
+    ToolOutcome::coded(
+        "loaded",
+        json!({
+            "skill": loaded.name,
+            "version": loaded.version,
+            "digest": loaded.digest,
+            "tree_digest": loaded.tree_digest,
+            "body": body,
+            "docs": texts,
+            "resources": resources,
+            "more_resources": more,
+        }),
+    )
+}

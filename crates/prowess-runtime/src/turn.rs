@@ -1,0 +1,141 @@
+//! How a turn begins.
+
+use crate::message::Message;
+use crate::store::{Revision, StoreError};
+
+/// What the caller wants at the beginning of a turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TurnRequest {
+    /// Skills that shall be loaded: all of them, or the turn does not begin.
+    pub loads: Vec<LoadRequest>,
+    /// Skills that shall be loaded and stay: unknown ones are left out, and reported.
+    pub pinned: Vec<String>,
+    /// What the user says.
+    pub message: Option<Message>,
+}
+
+impl TurnRequest {
+    /// A turn with nothing special.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Loads a skill.
+    pub fn with_load(mut self, load: LoadRequest) -> Self {
+        self.loads.push(load);
+        self
+    }
+
+    /// Pins a skill.
+    pub fn with_pinned(mut self, skill: impl Into<String>) -> Self {
+        self.pinned.push(skill.into());
+        self
+    }
+
+    /// Sets what the user says.
+    pub fn with_message(mut self, message: Message) -> Self {
+        self.message = Some(message);
+        self
+    }
+}
+
+/// A skill that the caller wants loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadRequest {
+    /// The skill.
+    pub skill: String,
+    /// Some of its docs.
+    pub docs: Vec<String>,
+    /// All of its docs.
+    pub include_all_docs: bool,
+    /// Arguments to put into its text.
+    pub arguments: String,
+}
+
+impl LoadRequest {
+    /// The skill without docs.
+    pub fn new(skill: impl Into<String>) -> Self {
+        Self { skill: skill.into(), ..Self::default() }
+    }
+
+    /// With a doc.
+    pub fn with_doc(mut self, path: impl Into<String>) -> Self {
+        self.docs.push(path.into());
+        self
+    }
+
+    /// With all docs.
+    pub fn with_all_docs(mut self) -> Self {
+        self.include_all_docs = true;
+        self
+    }
+
+    /// With arguments.
+    pub fn with_arguments(mut self, arguments: impl Into<String>) -> Self {
+        self.arguments = arguments.into();
+        self
+    }
+}
+
+/// A turn that has begun.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Turn {
+    /// Its number, from 1.
+    pub number: u64,
+    /// What is to be appended to the conversation; it is in the stored transcript already.
+    pub messages: Vec<Message>,
+    /// Pinned skills that could not be loaded, and why.
+    pub problems: Vec<String>,
+    /// The session's revision.
+    pub revision: Revision,
+}
+
+/// Why the engine did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// The session store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The content store failed.
+    #[error(transparent)]
+    Content(#[from] prowess_catalog::ContentError),
+    /// Others commit to the same session all the time.
+    #[error("the session is too busy: {attempts} commits were overtaken")]
+    TooBusy {
+        /// How many.
+        attempts: usize,
+    },
+    /// A declared load makes no sense.
+    #[error("the declared load of '{skill}' is not valid: {why}")]
+    InvalidLoad {
+        /// The skill.
+        skill: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A declared skill or doc is not there, or not for this agent.
+    #[error("skill '{skill}' is unavailable: {why}")]
+    SkillUnavailable {
+        /// The skill.
+        skill: String,
+        /// What is missing.
+        why: String,
+    },
+}
+
+impl RuntimeError {
+    /// The stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Content(error) => error.code(),
+            Self::TooBusy { .. } => "too_busy",
+            Self::InvalidLoad { .. } => "invalid_load",
+            Self::SkillUnavailable { .. } => "skill_unavailable",
+        }
+    }
+}
