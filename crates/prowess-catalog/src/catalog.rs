@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
+use crate::error::ReadError;
 use crate::found::SourceListing;
 use crate::merge::Precedence;
-use crate::resource::{ResourceDiscovery, ResourceListing, ResourceScope};
+use crate::resource::{EagerResources, ResourceDiscovery, ResourceScope};
+use crate::skill::path_in;
 use crate::snapshot::Snapshot;
 use crate::source::{Scope, Source, SourceFactory};
 
@@ -44,8 +46,8 @@ struct Inner {
 struct State {
     snapshot: Snapshot,
     listings: Vec<Arc<SourceListing>>,
-    /// Of every skill of every source, where they are found eagerly.
-    resources: Vec<Vec<Arc<ResourceListing>>>,
+    /// Empty, unless they are found eagerly.
+    resources: EagerResources,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -159,17 +161,15 @@ impl Catalog {
         snapshot
     }
 
-    /// The resources of all skills. A skill whose resources cannot be read has none.
-    async fn all_resources(
-        &self,
-        listings: &[Arc<SourceListing>],
-    ) -> Vec<Vec<Arc<ResourceListing>>> {
+    /// The resources of all skills.
+    async fn all_resources(&self, listings: &[Arc<SourceListing>]) -> EagerResources {
         let mut all = Vec::with_capacity(listings.len());
         for (source, listing) in self.inner.sources.iter().zip(listings) {
             let mut of_source = Vec::with_capacity(listing.skills.len());
             for skill in &listing.skills {
                 let found = source.resources(skill, ResourceScope::default()).await;
-                of_source.push(Arc::new(found.unwrap_or_default()));
+                let located = |error: ReadError| error.about_resources(&path_in(&**source, skill));
+                of_source.push(found.map(Arc::new).map_err(located));
             }
             all.push(of_source);
         }

@@ -1,6 +1,8 @@
 //! Why something could not be read.
 
-use prowess_format::Digest;
+use std::path::Path;
+
+use prowess_format::{Code, Diagnostic, Digest, Level};
 
 use crate::beneath::InvalidResourcePath;
 
@@ -78,6 +80,14 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// The finding that this kept the resources of the skill at a path from being read.
+    pub fn about_resources(&self, skill: &Path) -> Diagnostic {
+        let message = format!("The files of the skill cannot be read: {self}");
+        Diagnostic::new(Code::UnreadableFile, Level::Error, message)
+            .with_path(skill.display().to_string())
+            .with_help("check the permissions of its folder, and look again")
+    }
+
     /// The stable name of the error.
     pub fn code(&self) -> &'static str {
         match self {

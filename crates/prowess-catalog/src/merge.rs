@@ -7,7 +7,7 @@ use std::sync::Arc;
 use prowess_format::{Code, Diagnostic, Level};
 
 use crate::found::SourceListing;
-use crate::resource::ResourceListing;
+use crate::resource::EagerResources;
 use crate::skill::{CatalogSkill, SourceEntry};
 use crate::source::Source;
 
@@ -37,7 +37,7 @@ pub(crate) struct Merged {
 /// Merges what sources hold, lowest precedence first.
 pub(crate) fn merge(
     sources: &[(Arc<dyn Source>, Arc<SourceListing>)],
-    resources: &[Vec<Arc<ResourceListing>>],
+    resources: &EagerResources,
     precedence: Precedence,
 ) -> Merged {
     let entries = source_entries(sources);
@@ -46,14 +46,22 @@ pub(crate) fn merge(
     let mut everyone: Vec<CatalogSkill> = Vec::with_capacity(total);
     for (at, (entry, (_, listing))) in entries.iter().zip(sources).enumerate() {
         diagnostics.extend(listing.diagnostics.iter().cloned());
-        let eager = resources.get(at);
-        for (number, found) in listing.skills.iter().enumerate() {
+        let mut eager = resources.get(at).into_iter().flatten();
+        for found in &listing.skills {
+            let resources = match eager.next() {
+                Some(Ok(resources)) => Some(Arc::clone(resources)),
+                Some(Err(finding)) => {
+                    diagnostics.push(finding.clone());
+                    None
+                }
+                None => None,
+            };
             let skill = CatalogSkill {
                 found: Arc::clone(found),
                 source: Arc::clone(entry),
                 shadows: Vec::new(),
                 is_second: false,
-                resources: eager.and_then(|eager| eager.get(number)).cloned(),
+                resources,
             };
             everyone.push(skill);
         }

@@ -1,5 +1,8 @@
 //! The files of a skill besides its `SKILL.md`.
 
+use std::sync::Arc;
+
+use prowess_format::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 use crate::beneath::ResourcePath;
@@ -98,6 +101,10 @@ pub struct ResourceListing {
     /// What was left out and why: links that leave the skill, special files, limits.
     pub left_out: Vec<LeftOut>,
 }
+
+/// The resources of every skill of every source, in their order; a finding in place of those that
+/// cannot be read.
+pub(crate) type EagerResources = Vec<Vec<Result<Arc<ResourceListing>, Diagnostic>>>;
 
 /// Something in a skill's folder that is no resource.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -75,7 +75,7 @@ impl CatalogSkill {
 
     /// The path of its `SKILL.md`, from the location of its source.
     pub fn path(&self) -> PathBuf {
-        Path::new(&self.source().info().location).join(self.found.path())
+        path_in(&**self.source(), &self.found)
     }
 
     /// The skills of the same name that this one hides.
@@ -83,7 +83,8 @@ impl CatalogSkill {
         &self.shadows
     }
 
-    /// Its resources: those that were found with it, else those that are there now.
+    /// Its resources: those that were found with it, else those that are there now. Where they
+    /// could not be found with it, they are looked for again.
     pub async fn resources(&self, scope: ResourceScope) -> Result<ResourceListing, ReadError> {
         match &self.resources {
             Some(known) if scope == ResourceScope::default() => Ok(ResourceListing::clone(known)),
@@ -92,10 +93,11 @@ impl CatalogSkill {
     }
 
     /// Its docs: the `.md` and `.txt` files at any depth that can be put into a prompt, in the
-    /// order of their paths.
-    pub async fn docs(&self) -> Result<Vec<Resource>, ReadError> {
-        let listing = self.source().resources(&self.found, ResourceScope::Recursive).await?;
-        Ok(listing.resources.into_iter().filter(Resource::is_doc).collect())
+    /// order of their paths, and everything that was left out on the way to them.
+    pub async fn docs(&self) -> Result<ResourceListing, ReadError> {
+        let mut listing = self.source().resources(&self.found, ResourceScope::Recursive).await?;
+        listing.resources.retain(Resource::is_doc);
+        Ok(listing)
     }
 
     /// The text, if it is still the one that was found.
@@ -133,4 +135,9 @@ impl CatalogSkill {
             None => rest.is_empty() && !self.is_second,
         }
     }
+}
+
+/// The path of the `SKILL.md` of a skill in a source, from the location of the source.
+pub(crate) fn path_in(source: &dyn Source, found: &FoundSkill) -> PathBuf {
+    Path::new(&source.info().location).join(found.path())
 }

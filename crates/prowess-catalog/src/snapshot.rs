@@ -6,7 +6,7 @@ use prowess_format::Diagnostic;
 
 use crate::found::SourceListing;
 use crate::merge::{Merged, Precedence, fold, merge};
-use crate::resource::ResourceListing;
+use crate::resource::EagerResources;
 use crate::skill::{CatalogSkill, SourceEntry};
 use crate::source::Source;
 
@@ -63,7 +63,7 @@ impl Snapshot {
     pub(crate) fn merge(
         generation: u64,
         sources: &[(Arc<dyn Source>, Arc<SourceListing>)],
-        resources: &[Vec<Arc<ResourceListing>>],
+        resources: &EagerResources,
         precedence: Precedence,
     ) -> Self {
         let Merged { skills, ambiguous, sources, diagnostics } =

@@ -3,11 +3,14 @@
 mod support;
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use prowess_catalog::{
-    Catalog, DEBOUNCE, DirectorySource, MemoryFile, MemorySource, ResourceDiscovery, ResourceScope,
-    Snapshot,
+    Catalog, DEBOUNCE, DirectorySource, FoundSkill, MemoryFile, MemorySource, ReadError,
+    ResourceDiscovery, ResourceListing, ResourcePath, ResourceScope, Snapshot, Source,
+    SourceFuture, SourceInfo, SourceListing,
 };
 use support::{Tree, codes, names, text};
 
@@ -55,8 +58,8 @@ async fn every_kind_of_change_is_seen() {
     assert_eq!(second.get("edited").unwrap().found().description(), "A best skill");
     assert_eq!(second.generation(), 2);
     // What was kept is the same value, not a copy.
-    let kept = |snapshot: &Snapshot| std::sync::Arc::clone(snapshot.get("kept").unwrap().found());
-    assert!(std::sync::Arc::ptr_eq(&kept(&first), &kept(&second)));
+    let kept = |snapshot: &Snapshot| Arc::clone(snapshot.get("kept").unwrap().found());
+    assert!(Arc::ptr_eq(&kept(&first), &kept(&second)));
     // The old snapshot is as it was.
     assert_eq!(names(&first), ["edited", "kept", "moved", "removed"]);
 
@@ -186,6 +189,86 @@ async fn eager_resources_are_found_with_the_skills() {
     // The snapshot keeps what it saw; the next one sees more.
     assert_eq!(of(&first).await, 0);
     assert_eq!(of(&catalog.refresh().await).await, 1);
+}
+
+/// Skills in memory, of which `locked` keeps its resources to itself until it is opened.
+struct Locked {
+    skills: MemorySource,
+    is_open: AtomicBool,
+}
+
+impl Source for Locked {
+    fn info(&self) -> &SourceInfo {
+        self.skills.info()
+    }
+
+    fn list(&self) -> SourceFuture<'_, Arc<SourceListing>> {
+        self.skills.list()
+    }
+
+    fn read<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
+        self.skills.read(skill)
+    }
+
+    fn resources<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        scope: ResourceScope,
+    ) -> SourceFuture<'a, Result<ResourceListing, ReadError>> {
+        match skill.name.as_str() == "locked" && !self.is_open.load(Ordering::Relaxed) {
+            true => Box::pin(std::future::ready(Err(ReadError::Replaced))),
+            false => self.skills.resources(skill, scope),
+        }
+    }
+
+    fn read_resource<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        path: &'a ResourcePath,
+    ) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
+        self.skills.read_resource(skill, path)
+    }
+}
+
+#[tokio::test]
+async fn eager_resources_that_cannot_be_read_are_a_diagnostic() {
+    let skills = ["locked", "open"].into_iter().fold(MemorySource::new("m"), |source, name| {
+        source.with_skill(name, text(name)).with_file(name, "notes.md", MemoryFile::new("x"))
+    });
+    let source = Arc::new(Locked { skills, is_open: AtomicBool::new(false) });
+    let builder = Catalog::builder().shared_source(Arc::clone(&source) as Arc<dyn Source>);
+    let catalog = builder.resources(ResourceDiscovery::Eager).build();
+    let first = catalog.refresh().await;
+    // One bad skill hurts no other, and is there itself.
+    assert_eq!((names(&first), codes(&first)), (vec!["locked", "open"], vec!["unreadable-file"]));
+    let path = first.diagnostics()[0].path.as_deref();
+    assert_eq!(path, Some("memory:m/locked/SKILL.md"));
+    let of = async |snapshot: &Snapshot, name: &str| {
+        let listing = snapshot.get(name).unwrap().resources(ResourceScope::OneLevel).await;
+        listing.map(|listing| listing.resources.len()).map_err(|error| error.code())
+    };
+    assert_eq!(of(&first, "open").await, Ok(1));
+    assert_eq!(of(&first, "locked").await, Err("content_changed"));
+    assert!(catalog.refresh().await.is_same(&first));
+    source.is_open.store(true, Ordering::Relaxed);
+    let second = catalog.refresh().await;
+    assert_eq!((second.generation(), codes(&second)), (2, vec![]));
+    assert_eq!(of(&second, "locked").await, Ok(1));
+}
+
+#[tokio::test]
+async fn eager_resources_keep_what_was_left_out() {
+    let tree = Tree::new();
+    tree.skill("a");
+    tree.link("/etc/hostname", "a/elsewhere.md");
+    let source = DirectorySource::new(tree.path());
+    let catalog = Catalog::builder().source(source).resources(ResourceDiscovery::Eager).build();
+    let snapshot = catalog.refresh().await;
+    // It is what was found with the skill, not what is there now.
+    fs::remove_file(tree.at("a/elsewhere.md")).unwrap();
+    let listing = snapshot.get("a").unwrap().resources(ResourceScope::OneLevel).await.unwrap();
+    assert_eq!(listing.left_out.len(), 1);
+    assert_eq!(listing.left_out[0].path, "elsewhere.md");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -116,8 +116,9 @@ async fn docs_are_texts_at_any_depth_in_a_stable_order() {
     let skill = skill_with_files(&tree).await;
     tree.write("a/inner/SKILL.md", text("inner"));
     tree.write("a/UPPER.MD", "x");
-    let docs = skill.docs().await.unwrap();
-    let docs: Vec<&str> = docs.iter().map(|doc| doc.path.as_str()).collect();
+    tree.link("/etc/hostname", "a/references/elsewhere.md");
+    let listing = skill.docs().await.unwrap();
+    let docs: Vec<&str> = listing.resources.iter().map(|doc| doc.path.as_str()).collect();
     assert_eq!(
         docs,
         [
@@ -131,6 +132,9 @@ async fn docs_are_texts_at_any_depth_in_a_stable_order() {
             "references/nested/more.txt",
         ]
     );
+    // What may have been one is not forgotten.
+    let left_out: Vec<&str> = listing.left_out.iter().map(|left| left.path.as_str()).collect();
+    assert_eq!(left_out, ["references/elsewhere.md"]);
 }
 
 /// These never change: a digest that was written down years ago must still be right. They were

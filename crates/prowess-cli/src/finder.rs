@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use prowess_catalog::{
-    Blocking, Catalog, CatalogSkill, Config, DirectorySource, Environment, LookupError, Root,
-    RootOrigin, Snapshot, default_roots, label_of, variable_roots,
+    Blocking, Catalog, CatalogSkill, Config, DirectorySource, Environment, LookupError,
+    ResourceListing, ResourceScope, Root, RootOrigin, Snapshot, default_roots, label_of,
+    variable_roots,
 };
+use prowess_format::Diagnostic;
 use serde_json::json;
 
 use crate::cli::CatalogArgs;
@@ -62,6 +64,19 @@ impl Finder {
         let catalog = builder.build();
         progress::while_showing("Looking for skills", || self.runtime.block_on(catalog.refresh()));
         catalog
+    }
+
+    /// The resources of a skill. If they cannot be read there are none, and `findings` says so.
+    pub(crate) fn resources(
+        &self,
+        skill: &CatalogSkill,
+        scope: ResourceScope,
+        findings: &mut Vec<Diagnostic>,
+    ) -> ResourceListing {
+        self.wait(skill.resources(scope)).unwrap_or_else(|error| {
+            findings.push(error.about_resources(&skill.path()));
+            ResourceListing::default()
+        })
     }
 
     /// Waits for something that the catalog does.

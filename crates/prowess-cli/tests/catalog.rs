@@ -3,9 +3,10 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use support::{Run, Sandbox, minimal};
+use support::{Run, Sandbox, minimal, skip};
 
 /// Runs `prowess` in `project`, with `home` as the user's home and these variables.
 fn prowess_in(sandbox: &Sandbox, variables: &[(&str, &str)], arguments: &[&str]) -> Run {
@@ -315,6 +316,43 @@ fn what_is_left_out_is_told() {
     assert_eq!(left_out["why"], "it leads out of the skill's folder");
     assert_eq!(run(&["doctor"])["diagnostics"][0]["code"], "left-out-file");
     assert_eq!(run(&["info", "a"])["left_out"][0]["path"], "leak.md");
+}
+
+/// A folder that lets its `SKILL.md` be opened by name, but not its files be listed.
+#[test]
+fn files_that_cannot_be_listed_are_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/a/SKILL.md", minimal("a"));
+    sandbox.write("skills/a/notes.md", "x");
+    let here = ["--no-default-roots", "--source", "skills"];
+    let run = |command: &[&str]| {
+        // Root reads everything, unless it gives that up.
+        let script = "[ \"$(id -u)\" = 0 ] || exec \"$0\" \"$@\"\n\
+                      exec setpriv --bounding-set=-dac_override,-dac_read_search \"$0\" \"$@\"";
+        let mut sh = Command::new("sh");
+        sh.args(["-c", script, env!("CARGO_BIN_EXE_prowess")]).args(command).args(here);
+        sandbox.run(sh, b"")
+    };
+    // The control: it is the permissions alone.
+    let before = run(&["list", "--json"]);
+    if before.code != 0 {
+        return skip("files_that_cannot_be_listed_are_told", before.stderr.trim());
+    }
+    assert_eq!(before.json()["skills"][0]["resources"][0]["path"], "notes.md");
+    assert_eq!(before.json()["diagnostics"].as_array().unwrap().len(), 0);
+    let folder = sandbox.path().join("skills/a");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o311)).unwrap();
+    let (list, doctor) = (run(&["list", "--json"]), run(&["doctor", "--json"]));
+    let table = run(&["list", "--resources"]);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    for found in [list.json(), doctor.json()] {
+        let found = &found["diagnostics"][0];
+        assert_eq!(found["code"], "unreadable-file", "{found}");
+        assert_eq!(found["path"], "skills/a/SKILL.md");
+    }
+    assert_eq!((list.code, doctor.code), (0, 1));
+    assert_eq!(list.json()["skills"][0]["name"], "a");
+    assert_eq!(table.stderr, "1 error, 0 warnings: `prowess doctor` shows them.\n");
 }
 
 #[test]

@@ -192,7 +192,7 @@ impl Engine<'_> {
             let path = skill.path().display().to_string();
             read_failure(&path, &error)
         })?;
-        Ok(docs.into_iter().map(|doc| doc.path).collect())
+        Ok(docs.resources.into_iter().map(|doc| doc.path).collect())
     }
 
     /// Reads docs of a skill, and keeps their text. All of them, or none.

@@ -77,12 +77,13 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// A finding for every file in the folder of a skill that is no resource of it.
+/// A finding for every file in the folder of a skill that is no resource of it, and for every
+/// folder that cannot be read.
 fn left_out(finder: &Finder, snapshot: &Snapshot) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for skill in snapshot.skills() {
-        let listing = finder.wait(skill.resources(ResourceScope::Recursive));
-        for left in listing.unwrap_or_default().left_out {
+        let listing = finder.resources(skill, ResourceScope::Recursive, &mut found);
+        for left in listing.left_out {
             // That is how it should be.
             if left.reason == LeftOutReason::VersionControl {
                 continue;

@@ -23,8 +23,16 @@ pub(crate) fn run(arguments: &ListArgs) -> anyhow::Result<Outcome> {
     if arguments.json {
         return print_json(&finder, &snapshot, arguments.tokens);
     }
+    let mut diagnostics = snapshot.diagnostics().to_vec();
+    let files: Vec<usize> = match arguments.resources {
+        true => (snapshot.skills().iter())
+            .map(|skill| finder.resources(skill, ResourceScope::OneLevel, &mut diagnostics))
+            .map(|listing| listing.resources.len())
+            .collect(),
+        false => Vec::new(),
+    };
     let mut problems: HashMap<&str, usize> = HashMap::new();
-    for diagnostic in snapshot.diagnostics().iter().filter(|found| found.level != Level::Info) {
+    for diagnostic in diagnostics.iter().filter(|found| found.level != Level::Info) {
         if let Some(path) = &diagnostic.path {
             *problems.entry(path).or_default() += 1;
         }
@@ -36,7 +44,7 @@ pub(crate) fn run(arguments: &ListArgs) -> anyhow::Result<Outcome> {
         heading.push("FILES".to_owned());
     }
     heading.push("PROBLEMS".to_owned());
-    for skill in snapshot.skills() {
+    for (at, skill) in snapshot.skills().iter().enumerate() {
         let mut row = vec![
             safe_line(skill.name()),
             safe_line(skill.source_id()),
@@ -46,9 +54,7 @@ pub(crate) fn run(arguments: &ListArgs) -> anyhow::Result<Outcome> {
                 false => estimated_tokens(skill).to_string(),
             },
         ];
-        if arguments.resources {
-            row.push(resources(&finder, skill).resources.len().to_string());
-        }
+        row.extend(files.get(at).map(usize::to_string));
         let count = match problems.is_empty() {
             true => 0,
             false => {
@@ -68,7 +74,7 @@ pub(crate) fn run(arguments: &ListArgs) -> anyhow::Result<Outcome> {
     } else {
         print_table(&table)?;
     }
-    print_hint(snapshot.diagnostics());
+    print_hint(&diagnostics);
     Ok(Outcome::Ok)
 }
 
@@ -127,11 +133,6 @@ fn exact_tokens(finder: &Finder, skill: &CatalogSkill) -> Option<usize> {
     Some(encoder.encode_ordinary(&text[split.body]).len())
 }
 
-/// The resources of a skill; a skill that has gone meanwhile has none.
-fn resources(finder: &Finder, skill: &CatalogSkill) -> ResourceListing {
-    finder.wait(skill.resources(ResourceScope::OneLevel)).unwrap_or_default()
-}
-
 /// What is no resource, and why.
 pub(crate) fn left_out_json(listing: &ResourceListing) -> Value {
     let left_out = listing.left_out.iter();
@@ -139,13 +140,14 @@ pub(crate) fn left_out_json(listing: &ResourceListing) -> Value {
 }
 
 fn print_json(finder: &Finder, snapshot: &Snapshot, tokens: bool) -> anyhow::Result<Outcome> {
+    let mut diagnostics = snapshot.diagnostics().to_vec();
     let skills: Vec<Value> = progress::while_showing("Reading skills", || {
         snapshot
             .skills()
             .iter()
             .map(|skill| {
                 let mut value = skill_json(skill);
-                let listing = resources(finder, skill);
+                let listing = finder.resources(skill, ResourceScope::OneLevel, &mut diagnostics);
                 value["resources"] = json!(listing.resources);
                 value["left_out"] = left_out_json(&listing);
                 if tokens {
@@ -159,7 +161,7 @@ fn print_json(finder: &Finder, snapshot: &Snapshot, tokens: bool) -> anyhow::Res
     report::print_json(&json!({
         "skills": skills,
         "ambiguous": ambiguous,
-        "diagnostics": snapshot.diagnostics(),
+        "diagnostics": diagnostics,
     }))?;
     Ok(Outcome::Ok)
 }
