@@ -271,6 +271,14 @@ async fn what_is_not_searched_is_never_silent() {
     tree.link("nowhere.md", "dangling/SKILL.md");
     let found = snapshot(DirectorySource::new(tree.path())).await;
     assert_eq!((names(&found), codes(&found)), (vec!["a"], vec!["dangling-link"]));
+    // Nor is a link beside the file that is used in its place.
+    tree.write("dangling/skill.md", text("b"));
+    let found = snapshot(DirectorySource::new(tree.path())).await;
+    assert_eq!(names(&found), ["a", "b"]);
+    let expected = ["name-folder-mismatch", "file-name-case", "dangling-link"];
+    assert_eq!(codes(&found), expected);
+    let path = found.diagnostics()[2].path.as_deref().unwrap();
+    assert!(path.ends_with("dangling/SKILL.md"), "{path}");
     let none =
         snapshot(DirectorySource::new(tree.path()).with_limits(limits().with_depth(0))).await;
     assert_eq!((names(&none).len(), codes(&none)), (0, vec!["scan-depth"]));

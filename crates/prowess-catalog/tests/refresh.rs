@@ -123,6 +123,24 @@ async fn notes_about_folders_go_when_their_cause_goes() {
     assert_eq!(codes(&catalog.refresh().await), [""; 0]);
 }
 
+/// The text is the same; what stands beside it is not.
+#[tokio::test]
+async fn a_dangling_link_beside_a_skill_is_seen_to_come_and_go() {
+    let tree = Tree::new();
+    tree.write("a/skill.md", text("a"));
+    let (catalog, first) = settled(&tree).await;
+    assert_eq!(codes(&first), ["file-name-case"]);
+    tree.link("nowhere", "a/SKILL.md");
+    let second = catalog.refresh().await;
+    assert_eq!(
+        (names(&second), codes(&second)),
+        (vec!["a"], vec!["file-name-case", "dangling-link"])
+    );
+    assert!(catalog.refresh().await.is_same(&second));
+    fs::remove_file(tree.at("a/SKILL.md")).unwrap();
+    assert_eq!(codes(&catalog.refresh().await), ["file-name-case"]);
+}
+
 #[tokio::test]
 async fn the_name_of_the_file_may_change() {
     let tree = Tree::new();

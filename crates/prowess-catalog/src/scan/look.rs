@@ -39,19 +39,17 @@ impl Pass<'_> {
             Some(known) => Some(known),
             None => self.look_anew(task, known, reading, buffer, &mut seen),
         };
-        let inside = match &known {
-            Some(Known::Folder(folder)) => {
-                if folder.dangling {
-                    let path = self.scanner.root.join(&task.path).join(FILE_NAMES[0]);
-                    let message = format!("The link {} leads nowhere", path.display());
-                    let diagnostic = finding(Code::DanglingLink, &path, message);
-                    seen.diagnostics.push(diagnostic.with_help("mend or remove it"));
-                }
-                Some(folder)
-            }
-            Some(Known::Skill(skill)) => skill.inside.as_ref(),
-            None => None,
+        let (inside, dangling) = match &known {
+            Some(Known::Folder(folder)) => (Some(folder), folder.dangling),
+            Some(Known::Skill(skill)) => (skill.inside.as_ref(), skill.dangling),
+            None => (None, false),
         };
+        if dangling {
+            let path = self.scanner.root.join(&task.path).join(FILE_NAMES[0]);
+            let message = format!("The link {} leads nowhere", path.display());
+            let diagnostic = finding(Code::DanglingLink, &path, message);
+            seen.diagnostics.push(diagnostic.with_help("mend or remove it"));
+        }
         if let Some(inside) = inside {
             seen.entries = inside.entries;
             self.descend(task, inside, &mut seen);
@@ -83,6 +81,12 @@ impl Pass<'_> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let stat = statat(self.root.handle(), path, AtFlags::empty()).ok()?;
         Some(Stamp::from(&stat))
+    }
+
+    /// Whether a link is there, wherever it leads.
+    fn is_link(&self, path: &Path) -> bool {
+        statat(self.root.handle(), path, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     }
 
     fn look_anew(
@@ -134,6 +138,7 @@ impl Pass<'_> {
         let mut known = KnownSkill {
             file,
             stamp: None,
+            dangling: file != FILE_NAMES[0] && self.is_link(&task.path.join(FILE_NAMES[0])),
             bytes: 0,
             postponed: false,
             found: None,

@@ -70,6 +70,8 @@ struct KnownSkill {
     file: &'static str,
     /// `None` if it must be read again.
     stamp: Option<Stamp>,
+    /// Whether a `SKILL.md` that leads nowhere stands beside the file.
+    dangling: bool,
     /// The length of the file; 0 if that is not known.
     bytes: u64,
     /// Whether it was not read, because others had used up the limit.
