@@ -69,6 +69,16 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// The stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "unreadable_config",
+            Self::Invalid { .. } => "invalid_config",
+        }
+    }
+}
+
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct File {

@@ -8,6 +8,8 @@ use prowess_format::Profile;
 use prowess_runtime::interop::System;
 use prowess_runtime::{AgentName, SessionKey};
 
+use crate::finder::Form;
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -391,6 +393,38 @@ pub(crate) enum ColorWhen {
     Always,
     /// Never.
     Never,
+}
+
+impl Command {
+    /// For whom it prints.
+    pub(crate) fn form(&self) -> Form {
+        Form::of_flag(match self {
+            Self::Validate(arguments) => arguments.json,
+            Self::Lint(arguments) => arguments.format() == Format::Json,
+            Self::ReadProperties(arguments) => arguments.json,
+            Self::ToPrompt(arguments) => arguments.json,
+            Self::Create(arguments) => arguments.json,
+            Self::List(arguments) => arguments.json,
+            Self::Info(arguments) => arguments.json,
+            Self::Read(arguments) => arguments.json,
+            Self::Doctor(arguments) => arguments.json,
+            Self::Call(arguments) => arguments.json,
+            Self::Session(arguments) => match &arguments.command {
+                SessionCommand::List { json } | SessionCommand::End { json, .. } => *json,
+                SessionCommand::Show(arguments) => arguments.json,
+                SessionCommand::Import(arguments) => arguments.json,
+            },
+            Self::Rules(arguments) => arguments.json,
+            Self::Completions(_) | Self::Man(_) => false,
+        })
+    }
+}
+
+impl LintArgs {
+    /// How to print what was found, whichever flag says so.
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
 }
 
 impl CatalogArgs {

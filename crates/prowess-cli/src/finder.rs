@@ -126,8 +126,13 @@ impl Form {
 /// Says what went wrong: to people on standard error, to programs as `{"error": …}` too.
 pub(crate) fn complain(code: &str, message: &str, form: Form) -> anyhow::Result<()> {
     if form == Form::Json {
-        report::print_json(&json!({"error": {"code": code, "message": message}}))?;
+        print_error(code, message)?;
     }
     anstream::eprintln!("Error: {} [{code}]", safe_line(message));
     Ok(())
+}
+
+/// Prints `{"error": …}` for programs.
+pub(crate) fn print_error(code: &str, message: &str) -> anyhow::Result<()> {
+    report::print_json(&json!({"error": {"code": code, "message": message}}))
 }

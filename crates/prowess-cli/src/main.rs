@@ -11,11 +11,16 @@ mod progress;
 mod report;
 mod terminal;
 
+use std::error::Error;
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use cli::{Cli, Command};
+use finder::Form;
+use prowess_catalog::ConfigError;
+use prowess_runtime::{InvalidSettings, RuntimeError, StoreError};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +29,7 @@ enum Outcome {
     Ok,
     /// The command did its work and found something wrong.
     Findings,
-    /// The command was called wrongly.
+    /// The command was called wrongly, or `prowess.toml` is wrong.
     Usage,
 }
 
@@ -41,6 +46,7 @@ impl From<Outcome> for ExitCode {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     cli.color.apply();
+    let form = cli.command.form();
     let outcome = match cli.command {
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Lint(arguments) => commands::lint::run(&arguments),
@@ -61,9 +67,36 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         // Whoever reads the output has seen enough: `prowess … | head` is no failure.
         Err(error) if terminal::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            anstream::eprintln!("Error: {}", terminal::safe(&format!("{error:#}")));
-            ExitCode::from(1)
-        }
+        Err(error) => fail(&error, form),
     }
+}
+
+/// Says why a command could not do its work: to people on standard error, to programs as
+/// `{"error": …}` too.
+fn fail(error: &anyhow::Error, form: Form) -> ExitCode {
+    let message = format!("{error:#}");
+    let (code, outcome) = named(error);
+    if form == Form::Json {
+        // Where this fails too, standard error is all there is.
+        let _ = finder::print_error(code, &message);
+    }
+    anstream::eprintln!("Error: {}", terminal::safe(&message));
+    outcome.into()
+}
+
+/// The stable name of an error, and how it ends a command.
+fn named(error: &anyhow::Error) -> (&'static str, Outcome) {
+    if let Some(error) = error.downcast_ref::<ConfigError>() {
+        return (error.code(), Outcome::Usage);
+    }
+    if error.is::<InvalidSettings>() {
+        return ("invalid_config", Outcome::Usage);
+    }
+    let code = match (error.downcast_ref::<StoreError>(), error.downcast_ref::<RuntimeError>()) {
+        (Some(error), _) => error.code(),
+        (_, Some(error)) => error.code(),
+        _ if error.chain().any(<dyn Error>::is::<io::Error>) => "io",
+        _ => "failed",
+    };
+    (code, Outcome::Findings)
 }

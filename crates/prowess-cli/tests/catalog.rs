@@ -261,12 +261,39 @@ fn a_mistake_in_prowess_toml_is_told_and_nothing_else_happens() {
     let sandbox = Sandbox::new();
     sandbox.write("project/prowess.toml", "[skills]\nsource = []\n");
     let run = prowess_in(&sandbox, &[], &["list"]);
-    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(
         run.stderr.contains("prowess.toml") && run.stderr.contains("unknown field `source`"),
         "{}",
         run.stderr
     );
+    // Programs get the same, whatever they asked for.
+    let told = run.stderr.strip_prefix("Error: ").unwrap().trim_end();
+    for mut arguments in [
+        vec!["list"],
+        vec!["info", "a"],
+        vec!["read", "a"],
+        vec!["doctor"],
+        vec!["read-properties", "a", "--source", "skills"],
+        vec!["call", "load_skill"],
+        vec!["session", "show"],
+    ] {
+        arguments.push("--json");
+        let run = prowess_in(&sandbox, &[], &arguments);
+        assert_eq!(run.code, 2, "{arguments:?}");
+        let error = &run.json()["error"];
+        assert_eq!(error["code"], "invalid_config", "{arguments:?}");
+        assert_eq!(error["message"].as_str().unwrap().trim_end(), told, "{arguments:?}");
+        assert_eq!(run.stderr.strip_prefix("Error: ").unwrap().trim_end(), told);
+    }
+    // A part of it that only some commands read is no other case.
+    sandbox.write("project/prowess.toml", "[runtime]\nno_such_setting = 1\n");
+    let run = prowess_in(&sandbox, &[], &["session", "list", "--json"]);
+    assert_eq!((run.code, &run.json()["error"]["code"]), (2, &"invalid_config".into()));
+    fs::remove_file(sandbox.path().join("project/prowess.toml")).unwrap();
+    fs::create_dir(sandbox.path().join("project/prowess.toml")).unwrap();
+    let run = prowess_in(&sandbox, &[], &["list", "--json"]);
+    assert_eq!((run.code, &run.json()["error"]["code"]), (2, &"unreadable_config".into()));
 }
 
 #[test]

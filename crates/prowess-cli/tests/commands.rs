@@ -51,6 +51,9 @@ fn a_new_skill_never_overwrites_and_needs_a_good_name() {
         run.text(),
         "exit 1\n--- stdout ---\n--- stderr ---\nError: taken already exists; nothing was changed\n"
     );
+    let error = &sandbox.prowess(&["create", "taken", "--json"]).json()["error"];
+    assert_eq!(error["code"], "failed");
+    assert_eq!(error["message"], "taken already exists; nothing was changed");
     assert_eq!(std::fs::read_dir(sandbox.path().join("taken")).unwrap().count(), 1);
     let long = "x".repeat(65);
     for name in ["Upper", "a--b", "a_b", "../up", "", ".", &long] {

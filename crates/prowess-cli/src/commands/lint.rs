@@ -3,7 +3,7 @@
 use prowess_format::Level;
 
 use crate::Outcome;
-use crate::cli::{Format, LintArgs};
+use crate::cli::LintArgs;
 use crate::locate::{self, Links};
 use crate::report::{self, Report, Section};
 
@@ -28,8 +28,7 @@ pub(crate) fn run(arguments: &LintArgs) -> anyhow::Result<Outcome> {
     if arguments.strict {
         report.promote_warnings();
     }
-    let format = if arguments.json { Format::Json } else { arguments.format };
-    report::print(&report, format)?;
+    report::print(&report, arguments.format())?;
     Ok(match report.count(Level::Error) {
         0 => Outcome::Ok,
         _ => Outcome::Findings,
