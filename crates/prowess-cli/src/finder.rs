@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use prowess_catalog::{
     Blocking, Catalog, CatalogSkill, Config, DirectorySource, Environment, LookupError,
-    ResourceListing, ResourceScope, Root, RootOrigin, Snapshot, default_roots, label_of,
-    variable_roots,
+    ResourceListing, ResourceScope, Root, RootOrigin, ScanLimits, Snapshot, default_roots,
+    label_of, variable_roots,
 };
 use prowess_format::Diagnostic;
 use serde_json::json;
@@ -29,7 +29,7 @@ pub(crate) struct Finder {
 
 impl Finder {
     pub(crate) fn new(arguments: &CatalogArgs) -> anyhow::Result<Self> {
-        let environment = Environment::of_process().context("there is no working directory")?;
+        let environment = environment()?;
         let config = Config::find(&environment)?;
         let mut roots = Vec::new();
         if !arguments.no_default_roots && config.default_roots.unwrap_or(true) {
@@ -83,6 +83,15 @@ impl Finder {
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
+}
+
+/// How much may be read, as the nearest `prowess.toml` says.
+pub(crate) fn limits() -> anyhow::Result<ScanLimits> {
+    Ok(Config::find(&environment()?)?.limits)
+}
+
+fn environment() -> anyhow::Result<Environment> {
+    Environment::of_process().context("there is no working directory")
 }
 
 /// The skill of this name. If there is none, says so.

@@ -27,14 +27,14 @@ pub(crate) struct Search {
 
 /// Finds the skills at these paths: a skill folder, a `SKILL.md`, or any folder above skills. A
 /// path without a skill is located too, with the reason.
-pub(crate) fn search(paths: &[PathBuf], profile: Profile) -> Search {
+pub(crate) fn search(paths: &[PathBuf], profile: Profile, limits: ScanLimits) -> Search {
     let mut search = Search { located: Vec::new(), diagnostics: Vec::new() };
     for path in paths {
         match locate(path, profile) {
             Located { folder, file: Err(diagnostic) }
                 if diagnostic.code == Code::MissingSkillFile =>
             {
-                let found = find_skill_files(&folder, ScanLimits::default());
+                let found = find_skill_files(&folder, limits);
                 let failed = found.diagnostics.iter().any(|found| found.level == Level::Error);
                 if found.files.is_empty() && !failed {
                     search.located.push(Located { folder, file: Err(diagnostic) });
@@ -121,9 +121,14 @@ pub(crate) struct Checked {
 }
 
 /// Reads and checks the skill at a place. Whatever goes wrong is a diagnostic with the path.
-pub(crate) fn check(located: Located, profile: Profile, links: Links) -> Checked {
+pub(crate) fn check(
+    located: Located,
+    profile: Profile,
+    links: Links,
+    limits: ScanLimits,
+) -> Checked {
     let Located { folder, file } = located;
-    let bytes = file.and_then(|file| match read_bytes(&file) {
+    let bytes = file.and_then(|file| match read_bytes(&file, limits.file_bytes) {
         Ok(bytes) => Ok((file, bytes)),
         Err((code, message, help)) => Err(finding(code, profile, &file, message).with_help(help)),
     });
@@ -207,7 +212,7 @@ fn is_file_of_skill(folder: &Path, link: &str) -> bool {
 type Problem = (Code, String, &'static str);
 
 /// The bytes of a regular file, or of standard input, up to the limit.
-fn read_bytes(file: &Path) -> Result<Vec<u8>, Problem> {
+fn read_bytes(file: &Path, limit: u64) -> Result<Vec<u8>, Problem> {
     let name = shown(file);
     let unreadable = |error: io::Error| {
         let help = match error.kind() {
@@ -216,7 +221,6 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, Problem> {
         };
         (Code::UnreadableFile, format!("Cannot read {name}: {error}"), help)
     };
-    let limit = ScanLimits::default().file_bytes;
     let too_large = |bytes: u64| {
         let message = format!("{name} has {bytes} bytes or more, the limit is {limit}");
         (Code::FileTooLarge, message, "move long text into files of the skill")
@@ -236,9 +240,9 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, Problem> {
         Box::new(fs::File::open(file).map_err(unreadable)?)
     };
     let mut bytes = Vec::new();
-    reader.by_ref().take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    reader.by_ref().take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
     match u64::try_from(bytes.len()) {
         Ok(length) if length <= limit => Ok(bytes),
-        _ => Err(too_large(limit + 1)),
+        _ => Err(too_large(limit.saturating_add(1))),
     }
 }

@@ -159,6 +159,40 @@ fn files_that_would_block_or_flood_are_not_read() {
 }
 
 #[test]
+fn limits_are_those_of_prowess_toml() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/a/SKILL.md", minimal("a"));
+    sandbox.write("skills/group/b/SKILL.md", minimal("b"));
+    let bytes = minimal("a").len();
+    let lint = |settings: &str| {
+        sandbox.write("prowess.toml", format!("[scan]\n{settings}\n"));
+        let report = sandbox.prowess(&["lint", "--json", "skills"]).json();
+        let codes = report["diagnostics"].as_array().unwrap().iter();
+        let codes: Vec<String> = codes.map(|f| f["code"].as_str().unwrap().to_owned()).collect();
+        (report["summary"]["skills"].as_u64().unwrap(), codes.join(" "))
+    };
+    let result = |skills: u64, codes: &str| (skills, codes.to_owned());
+    assert_eq!(lint(""), result(2, ""));
+    assert_eq!(lint("depth = 1"), result(1, ""));
+    assert_eq!(lint("folders = 3"), result(1, "scan-limit"));
+    assert_eq!(lint(&format!("bytes = {bytes}")), result(1, "scan-limit"));
+    assert_eq!(lint(&format!("file_bytes = {bytes}")), result(2, ""));
+    let too_few = lint(&format!("file_bytes = {}", bytes - 1));
+    assert_eq!(too_few, result(0, "file-too-large file-too-large"));
+    // The other commands that take paths have no limits of their own.
+    for arguments in [["validate", "skills/a"], ["to-prompt", "skills"], ["read-properties", "-"]] {
+        let run = sandbox.prowess_with(&arguments, minimal("a").as_bytes());
+        assert_eq!(run.code, 1, "{arguments:?}");
+        let limit = format!("the limit is {}", bytes - 1);
+        assert!(run.stderr.contains(&limit), "{arguments:?}: {}", run.stderr);
+    }
+    // Nobody is linted by limits that cannot be read.
+    sandbox.write("prowess.toml", "[scan]\ndepht = 1\n");
+    let run = sandbox.prowess(&["lint", "--format", "json", "skills"]);
+    assert_eq!((run.code, &run.json()["error"]["code"]), (2, &"invalid_config".into()));
+}
+
+#[test]
 fn standard_input_is_a_skill_without_a_folder() {
     let sandbox = Sandbox::new();
     let run = sandbox.prowess_with(&["lint", "-"], minimal("any-name").as_bytes());

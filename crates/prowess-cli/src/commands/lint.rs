@@ -4,6 +4,7 @@ use prowess_format::Level;
 
 use crate::Outcome;
 use crate::cli::LintArgs;
+use crate::finder;
 use crate::locate::{self, Links};
 use crate::report::{self, Report, Section};
 
@@ -12,10 +13,11 @@ pub(crate) fn run(arguments: &LintArgs) -> anyhow::Result<Outcome> {
     if paths.is_empty() {
         paths.push(".".into());
     }
-    let search = locate::search(&paths, arguments.profile);
+    let limits = finder::limits()?;
+    let search = locate::search(&paths, arguments.profile, limits);
     let mut report = Report::default();
     for located in search.located {
-        let checked = locate::check(located, arguments.profile, Links::Check);
+        let checked = locate::check(located, arguments.profile, Links::Check, limits);
         let mut diagnostics = checked.diagnostics;
         report.skills += usize::from(checked.file.is_some());
         diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.start, span.end)));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use prowess_catalog::ScanLimits;
 use prowess_format::yaml::{self, Node};
 use prowess_format::{Code, Diagnostic, Profile, Skill};
 use serde_json::{Map, Value, json};
@@ -21,14 +22,14 @@ pub(crate) struct Properties {
 pub(crate) struct Refused(pub(crate) String);
 
 impl Properties {
-    pub(crate) fn read(path: &Path) -> Result<Self, Refused> {
-        Self::from_located(locate::locate(path, Profile::Spec))
+    pub(crate) fn read(path: &Path, limits: ScanLimits) -> Result<Self, Refused> {
+        Self::from_located(locate::locate(path, Profile::Spec), limits)
     }
 
-    pub(crate) fn from_located(located: Located) -> Result<Self, Refused> {
+    pub(crate) fn from_located(located: Located, limits: ScanLimits) -> Result<Self, Refused> {
         let folder = located.folder.display().to_string();
         let file = located.file.clone();
-        let checked = locate::check(located, Profile::Spec, Links::Ignore);
+        let checked = locate::check(located, Profile::Spec, Links::Ignore, limits);
         let refused = |diagnostic: &Diagnostic| match diagnostic.code {
             Code::MissingSkillFile => Refused(format!("SKILL.md not found in {folder}")),
             _ => Refused(diagnostic.message.clone()),

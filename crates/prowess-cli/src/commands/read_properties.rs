@@ -5,11 +5,12 @@ use serde_json::json;
 use super::properties::{Properties, Refused};
 use crate::Outcome;
 use crate::cli::ReadPropertiesArgs;
-use crate::finder::{Finder, Form, skill_or_complaint};
+use crate::finder::{self, Finder, Form, skill_or_complaint};
 use crate::report;
 use crate::terminal::safe_line;
 
 pub(crate) fn run(arguments: &ReadPropertiesArgs) -> anyhow::Result<Outcome> {
+    let limits = finder::limits()?;
     let mut path = arguments.path.clone();
     if !arguments.catalog.sources.is_empty() && !path.exists() {
         let finder = Finder::new(&arguments.catalog)?;
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &ReadPropertiesArgs) -> anyhow::Result<Outcome> {
             None => return Ok(Outcome::Findings),
         }
     }
-    match Properties::read(&path) {
+    match Properties::read(&path, limits) {
         Ok(properties) => {
             let value = match arguments.all {
                 true => json!(properties.skill.frontmatter.raw()),

@@ -10,13 +10,15 @@ use serde_json::json;
 use super::properties::{Properties, Refused};
 use crate::Outcome;
 use crate::cli::ToPromptArgs;
+use crate::finder;
 use crate::locate;
 use crate::report;
 use crate::terminal::{safe, safe_line};
 
 pub(crate) fn run(arguments: &ToPromptArgs) -> anyhow::Result<Outcome> {
     let paths = arguments.catalog.with_paths(&arguments.paths);
-    let search = locate::search(&paths, Profile::Spec);
+    let limits = finder::limits()?;
+    let search = locate::search(&paths, Profile::Spec, limits);
     for diagnostic in &search.diagnostics {
         anstream::eprintln!("{}: {}", diagnostic.level, safe_line(&diagnostic.message));
     }
@@ -29,7 +31,7 @@ pub(crate) fn run(arguments: &ToPromptArgs) -> anyhow::Result<Outcome> {
     }
     let mut entries = Vec::new();
     for located in search.located {
-        let properties = match Properties::from_located(located) {
+        let properties = match Properties::from_located(located, limits) {
             Ok(properties) => properties,
             Err(Refused(message)) => {
                 anstream::eprintln!("Error: {}", safe_line(&message));

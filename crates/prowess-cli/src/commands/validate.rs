@@ -8,16 +8,19 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::cli::ValidateArgs;
+use crate::finder;
 use crate::locate::{self, Links};
 use crate::report;
 use crate::terminal::safe_line;
 
 pub(crate) fn run(arguments: &ValidateArgs) -> anyhow::Result<Outcome> {
-    let search = locate::search(&arguments.catalog.with_paths(&arguments.paths), arguments.profile);
+    let limits = finder::limits()?;
+    let paths = arguments.catalog.with_paths(&arguments.paths);
+    let search = locate::search(&paths, arguments.profile, limits);
     let mut outcome = Outcome::Ok;
     let mut results = Vec::new();
     for located in search.located {
-        let checked = locate::check(located, arguments.profile, Links::Ignore);
+        let checked = locate::check(located, arguments.profile, Links::Ignore, limits);
         let path = locate::shown(&checked.folder);
         let (errors, others): (Vec<Diagnostic>, Vec<Diagnostic>) = checked
             .diagnostics
