@@ -1,15 +1,17 @@
 //! What identifies a whole skill.
 
 use std::fmt;
+use std::path::Path;
 
 use prowess_format::Digest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use crate::beneath::ResourcePath;
 use crate::error::ReadError;
-use crate::resource::ResourceScope;
+use crate::limits::ScanLimits;
+use crate::resource::{Resource, ResourceListing, ResourceScope};
 use crate::skill::CatalogSkill;
+use crate::source::Files;
 
 /// The digest of all files of a skill, written `v1:` and 64 hexadecimal digits.
 ///
@@ -37,6 +39,54 @@ impl TreeDigest {
         }
         hasher.finish()
     }
+
+    /// The digest of all files in the folder of a skill as they are now, if its `SKILL.md`, by
+    /// whichever name, is still the text with this digest. The skill need not be one that can be
+    /// used; if it is, [`CatalogSkill::tree_digest`] gives the same. Blocks.
+    pub fn of_folder(
+        folder: &Path,
+        file: &str,
+        digest: Digest,
+        limits: ScanLimits,
+    ) -> Result<Self, ReadError> {
+        let (files, place) = Files::of_skill(folder, file, limits)?;
+        let listing = files.resources(&place, ResourceScope::Recursive)?;
+        let paths = in_order(&listing, file)?;
+        let text = files.read_skill(Path::new(file))?;
+        let actual = Digest::of(&text);
+        if actual != digest {
+            return Err(ReadError::ContentChanged { expected: digest, actual });
+        }
+        let mut hasher = TreeHasher::default();
+        for (path, resource) in paths {
+            match resource {
+                None => hasher.add(path, place.executable, &text),
+                Some(resource) => {
+                    let content = files.read_resource(&place, &resource.path)?;
+                    hasher.add(path, resource.executable, &content);
+                }
+            }
+        }
+        Ok(hasher.finish())
+    }
+}
+
+/// The files of a skill in the order of their paths' bytes, its own text as `None`. If one cannot
+/// be counted, there is no order.
+fn in_order<'a>(
+    listing: &'a ResourceListing,
+    own_file: &'a str,
+) -> Result<Vec<(&'a str, Option<&'a Resource>)>, ReadError> {
+    if let Some(left) = listing.left_out.iter().find(|left| left.reason.loses_content()) {
+        let (path, why) = (left.path.clone(), left.reason.as_str());
+        return Err(ReadError::Incomplete { path, why });
+    }
+    let resources = listing.resources.iter();
+    let mut paths: Vec<(&str, Option<&Resource>)> =
+        resources.map(|resource| (resource.path.as_str(), Some(resource))).collect();
+    paths.push((own_file, None));
+    paths.sort_unstable_by_key(|(path, _)| path.as_bytes());
+    Ok(paths)
 }
 
 /// Takes files in the order of their paths' bytes.
@@ -91,25 +141,15 @@ impl CatalogSkill {
     /// is no digest.
     pub async fn tree_digest(&self) -> Result<TreeDigest, ReadError> {
         let listing = self.source().resources(self.found(), ResourceScope::Recursive).await?;
-        if let Some(left) = listing.left_out.iter().find(|left| left.reason.loses_content()) {
-            let (path, why) = (left.path.clone(), left.reason.as_str());
-            return Err(ReadError::Incomplete { path, why });
-        }
+        let paths = in_order(&listing, self.found().file)?;
         let text = self.read().await?;
-        let file = self.found().file;
-        let mut paths: Vec<(&str, Option<(&ResourcePath, bool)>)> = listing
-            .resources
-            .iter()
-            .map(|resource| (resource.path.as_str(), Some((&resource.path, resource.executable))))
-            .collect();
-        paths.push((file, None));
-        paths.sort_unstable_by_key(|(path, _)| path.as_bytes());
         let mut hasher = TreeHasher::default();
         for (path, resource) in paths {
             match resource {
                 None => hasher.add(path, self.found().executable, &text),
-                Some((resource, executable)) => {
-                    hasher.add(path, executable, &self.read_resource(resource).await?);
+                Some(resource) => {
+                    let content = self.read_resource(&resource.path).await?;
+                    hasher.add(path, resource.executable, &content);
                 }
             }
         }

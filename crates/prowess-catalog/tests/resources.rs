@@ -209,6 +209,34 @@ async fn a_tree_digest_covers_everything_or_is_refused() {
 }
 
 #[tokio::test]
+async fn a_folder_has_the_tree_digest_of_its_skill_even_if_the_skill_cannot_be_used() {
+    let tree = Tree::new();
+    let skill = skill_with_files(&tree).await;
+    tree.link("/etc/hostname", "a/elsewhere.md");
+    let limits = ScanLimits::default();
+    let of = |file: &str, text: &str, limits| {
+        TreeDigest::of_folder(&tree.at("a"), file, Digest::of(text.as_bytes()), limits)
+    };
+    assert_eq!(of("SKILL.md", &text("a"), limits).unwrap(), skill.tree_digest().await.unwrap());
+    // What is not the text that was read is refused, and what cannot be counted.
+    assert_eq!(of("SKILL.md", "other", limits).unwrap_err().code(), "content_changed");
+    assert_eq!(of("none.md", "other", limits).unwrap_err().code(), "not_found");
+    let few = of("SKILL.md", &text("a"), limits.with_resources(3));
+    assert_eq!(few.unwrap_err().code(), "incomplete");
+    let own = |name: &str| {
+        let rest = FILES.into_iter().map(|file| (file, file == "scripts/run.py", file.as_bytes()));
+        TreeDigest::of(rest.chain([(name, true, b"broken".as_slice())]))
+    };
+    fs::remove_file(tree.at("a/SKILL.md")).unwrap();
+    for name in ["skill.md", "Skill.MD"] {
+        let file = tree.write(&format!("a/{name}"), "broken");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(of(name, "broken", limits).unwrap(), own(name), "{name}");
+        fs::remove_file(file).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn the_limit_on_resources_is_exact() {
     let tree = Tree::new();
     tree.skill("a");

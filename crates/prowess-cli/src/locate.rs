@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use prowess_catalog::{ScanLimits, find_skill_files};
-use prowess_format::{Code, Diagnostic, Level, Options, Profile, Skill};
+use prowess_catalog::{ScanLimits, TreeDigest, find_skill_files};
+use prowess_format::{Code, Diagnostic, Digest, Level, Options, Profile, Skill};
+
+use crate::report::Identity;
 
 /// The path that stands for standard input.
 const STDIN: &str = "-";
@@ -112,6 +114,8 @@ pub(crate) struct Checked {
     pub(crate) folder: PathBuf,
     /// The file; none if there is none.
     pub(crate) file: Option<PathBuf>,
+    /// The digest of the file; none if it could not be read.
+    pub(crate) digest: Option<Digest>,
     /// The text; empty if it could not be read.
     pub(crate) source: String,
     /// The skill, if it can be used.
@@ -136,7 +140,8 @@ pub(crate) fn check(
         Ok(read) => read,
         Err(diagnostic) => {
             let diagnostics = vec![diagnostic];
-            return Checked { folder, file: None, source: String::new(), skill: None, diagnostics };
+            let (source, skill) = (String::new(), None);
+            return Checked { folder, file: None, digest: None, source, skill, diagnostics };
         }
     };
     let folder_name = folder_name(&folder);
@@ -160,9 +165,24 @@ pub(crate) fn check(
     for diagnostic in &mut diagnostics {
         diagnostic.path = Some(shown(&file).into());
     }
+    let digest = Some(Digest::of(&bytes));
     let source = String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Checked { folder, file: Some(file), source, skill: parsed.skill, diagnostics }
+    Checked { folder, file: Some(file), digest, source, skill: parsed.skill, diagnostics }
+}
+
+impl Checked {
+    /// What identifies the skill, if it could be read.
+    pub(crate) fn identity(&self, limits: ScanLimits) -> Option<Identity> {
+        let (file, digest) = (self.file.as_deref()?, self.digest?);
+        let path = shown(file);
+        if file.as_os_str() == STDIN {
+            return Some(Identity { path, digest, tree_digest: None });
+        }
+        let name = file.file_name()?.to_str()?;
+        let tree_digest = TreeDigest::of_folder(&self.folder, name, digest, limits);
+        Some(Identity { path, digest, tree_digest: Some(tree_digest) })
+    }
 }
 
 /// Whether relative links in a body are looked up.

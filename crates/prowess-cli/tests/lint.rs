@@ -2,6 +2,8 @@
 
 mod support;
 
+use prowess_catalog::TreeDigest;
+use prowess_format::Digest;
 use support::{Sandbox, minimal};
 
 /// One skill with a mistake of nearly every kind.
@@ -50,9 +52,47 @@ fn json_is_one_object_with_stable_keys() {
     let run = flawed().prowess(&["lint", "--json", "flawed"]);
     assert_eq!(run, flawed().prowess(&["lint", "--format", "json", "flawed"]));
     insta::assert_snapshot!(run.text());
+    let skill = &run.json()["skills"][0];
+    assert_eq!(skill["digest"], Digest::of(FLAWED.as_bytes()).to_string());
     let keys: Vec<String> =
         run.json()["diagnostics"][0].as_object().unwrap().keys().cloned().collect();
     assert_eq!(keys, ["code", "level", "path", "line", "column", "message", "help"]);
+}
+
+#[test]
+fn programs_learn_what_identifies_each_skill_that_was_read() {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/good/SKILL.md", minimal("good"));
+    sandbox.write("skills/good/scripts/run.sh", "x");
+    sandbox.write("skills/broken/SKILL.md", b"\xff\xfe\0");
+    std::fs::create_dir_all(sandbox.path().join("skills/folder/SKILL.md")).unwrap();
+    let skills = sandbox.prowess(&["lint", "--json", "skills"]).json()["skills"].clone();
+    let paths: Vec<&str> =
+        skills.as_array().unwrap().iter().map(|skill| skill["path"].as_str().unwrap()).collect();
+    // One that cannot be read has no digest; one that cannot be used has.
+    assert_eq!(paths, ["skills/broken/SKILL.md", "skills/good/SKILL.md"]);
+    assert_eq!(skills[0]["digest"], Digest::of(b"\xff\xfe\0").to_string());
+    let tree_digest = TreeDigest::of([("SKILL.md", false, b"\xff\xfe\0".as_slice())]);
+    assert_eq!(skills[0]["tree_digest"], tree_digest.to_string());
+    let info = ["info", "good", "--json", "--no-default-roots", "--source", "skills"];
+    let info = sandbox.prowess(&info).json();
+    for key in ["path", "digest", "tree_digest"] {
+        assert_eq!(skills[1][key], info[key], "{key}");
+    }
+    let direct = sandbox.prowess(&["lint", "--json", "skills/good/SKILL.md"]).json();
+    assert_eq!(direct["skills"][0], skills[1]);
+    // What is too large to be counted is told.
+    let file = std::fs::File::create(sandbox.write("skills/good/font.ttf", "")).unwrap();
+    file.set_len(65 << 20).unwrap();
+    let large = sandbox.prowess(&["lint", "--json", "skills/good"]).json()["skills"][0].clone();
+    assert_eq!(large["tree_digest"], serde_json::Value::Null);
+    assert_eq!(large["tree_digest_error"]["code"], "too_large");
+    // Standard input has no folder.
+    let stdin = sandbox.prowess_with(&["lint", "--json", "-"], minimal("good").as_bytes()).json();
+    let expected = serde_json::json!([
+        {"path": "<stdin>", "digest": skills[1]["digest"], "tree_digest": null}
+    ]);
+    assert_eq!(stdin["skills"], expected);
 }
 
 #[test]

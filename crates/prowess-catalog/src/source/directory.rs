@@ -173,21 +173,23 @@ impl Source for DirectorySource {
 }
 
 /// Where a skill was found, and the file that proves that it is still the same.
-struct Place {
+pub(crate) struct Place {
     folder: PathBuf,
-    file: &'static str,
+    file: Box<str>,
     identity: (u64, u64),
+    pub(crate) executable: bool,
 }
 
 impl Place {
     fn of(skill: &FoundSkill) -> Self {
         let folder = skill.folder.to_path_buf();
-        Self { folder, file: skill.file, identity: skill.identity }
+        let FoundSkill { file, identity, executable, .. } = *skill;
+        Self { folder, file: file.into(), identity, executable }
     }
 }
 
 /// Reads files below a root.
-struct Files {
+pub(crate) struct Files {
     root: Arc<Path>,
     limits: ScanLimits,
     nested: Nested,
@@ -195,16 +197,35 @@ struct Files {
 }
 
 impl Files {
-    fn read_skill(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
+    /// The files of the skill whose folder is the root and whose text is `file`, trusted.
+    pub(crate) fn of_skill(
+        root: &Path,
+        file: &str,
+        limits: ScanLimits,
+    ) -> Result<(Self, Place), ReadError> {
+        let (nested, trust) = (Nested::default(), Trust::Trusted);
+        let files = Self { root: root.into(), limits, nested, trust };
+        let stamp = Folder::open(root).and_then(|root| root.stat(Path::new(file)));
+        let stamp = stamp.map_err(|error| read_error(file, error))?;
+        let (identity, executable) = (stamp.identity(), stamp.is_executable());
+        let place = Place { folder: PathBuf::new(), file: file.into(), identity, executable };
+        Ok((files, place))
+    }
+
+    pub(crate) fn read_skill(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
         let shown = path.display().to_string();
         let opened = Folder::open(&self.root).and_then(|root| root.open_file(path));
         self.read(opened, &shown, self.limits.file_bytes)
     }
 
-    fn read_resource(&self, place: &Place, path: &ResourcePath) -> Result<Vec<u8>, ReadError> {
+    pub(crate) fn read_resource(
+        &self,
+        place: &Place,
+        path: &ResourcePath,
+    ) -> Result<Vec<u8>, ReadError> {
         // A SKILL.md may be a link; the skill's own text is never outside.
-        if path.as_str() == place.file {
-            return self.read_skill(&place.folder.join(place.file));
+        if path.as_str() == &*place.file {
+            return self.read_skill(&place.folder.join(&*place.file));
         }
         if path.as_str().split('/').any(is_version_control) {
             return Err(ReadError::NotFound { path: path.to_string() });
@@ -247,18 +268,22 @@ impl Files {
         let folder = Folder::open(&self.root)
             .and_then(|root| root.open_folder(path))
             .map_err(|_| ReadError::Replaced)?;
-        match folder.stat(Path::new(place.file)) {
+        match folder.stat(Path::new(&*place.file)) {
             Ok(stamp) if stamp.identity() == place.identity => Ok(folder),
             _ => Err(ReadError::Replaced),
         }
     }
 
-    fn resources(&self, place: &Place, scope: ResourceScope) -> Result<ResourceListing, ReadError> {
+    pub(crate) fn resources(
+        &self,
+        place: &Place,
+        scope: ResourceScope,
+    ) -> Result<ResourceListing, ReadError> {
         let folder = self.open_skill_folder(place)?;
         let mut walk = ResourceWalk {
             files: self,
             folder: &folder,
-            own_file: place.file,
+            own_file: &place.file,
             scope,
             found: BTreeMap::new(),
             left_out: Vec::new(),
@@ -297,7 +322,7 @@ struct ResourceWalk<'a> {
     files: &'a Files,
     folder: &'a Folder,
     /// The skill's own text, which is no resource.
-    own_file: &'static str,
+    own_file: &'a str,
     scope: ResourceScope,
     found: BTreeMap<String, Resource>,
     left_out: Vec<LeftOut>,

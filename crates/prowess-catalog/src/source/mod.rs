@@ -3,6 +3,7 @@
 mod directory;
 mod memory;
 
+pub(crate) use directory::Files;
 pub use directory::{Blocking, DirectorySource};
 pub use memory::{MemoryFile, MemorySource};
 

@@ -72,7 +72,8 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
     writeln!(out)?;
     drop(out);
     let skills = snapshot.skills().len();
-    let report = Report { sections: vec![Section { source: String::new(), diagnostics }], skills };
+    let sections = vec![Section { source: String::new(), diagnostics }];
+    let report = Report { sections, skills, ..Report::default() };
     report::print(&report, Format::Text)?;
     Ok(outcome)
 }

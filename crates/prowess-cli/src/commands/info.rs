@@ -36,10 +36,7 @@ pub(crate) fn run(arguments: &InfoArgs) -> anyhow::Result<Outcome> {
     let tree_digest = finder.wait(skill.tree_digest());
     let mut value = skill_json(skill);
     value["frontmatter"] = json!(skill.found().frontmatter.raw());
-    value["tree_digest"] = json!(tree_digest.as_ref().ok());
-    if let Err(error) = &tree_digest {
-        value["tree_digest_error"] = json!({"code": error.code(), "message": error.to_string()});
-    }
+    report::set_tree_digest(&mut value, &tree_digest);
     value["resources"] = json!(listing.resources);
     value["left_out"] = left_out_json(&listing);
     value["diagnostics"] = json!(diagnostics);

@@ -3,7 +3,7 @@
 use prowess_format::Level;
 
 use crate::Outcome;
-use crate::cli::LintArgs;
+use crate::cli::{Format, LintArgs};
 use crate::finder;
 use crate::locate::{self, Links};
 use crate::report::{self, Report, Section};
@@ -18,6 +18,10 @@ pub(crate) fn run(arguments: &LintArgs) -> anyhow::Result<Outcome> {
     let mut report = Report::default();
     for located in search.located {
         let checked = locate::check(located, arguments.profile, Links::Check, limits);
+        // It takes reading every file of the skill, for programs alone.
+        if arguments.format() == Format::Json {
+            report.identities.extend(checked.identity(limits));
+        }
         let mut diagnostics = checked.diagnostics;
         report.skills += usize::from(checked.file.is_some());
         diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.start, span.end)));

@@ -2,17 +2,20 @@
 
 use std::io::{self, Write};
 
+use prowess_catalog::{ReadError, TreeDigest};
 use prowess_format::Level;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+use serde_json::{Value, json};
 
-use super::Report;
+use super::{Identity, Report};
 
 pub(super) fn print(report: &Report) -> anyhow::Result<()> {
     let diagnostics: Vec<_> = report.diagnostics().collect();
+    let skills: Vec<Value> = report.identities.iter().map(identity_json).collect();
     print_json(&json!({
         "diagnostics": diagnostics,
+        "skills": skills,
         "summary": {
             "skills": report.skills,
             "errors": report.count(Level::Error),
@@ -20,6 +23,23 @@ pub(super) fn print(report: &Report) -> anyhow::Result<()> {
             "infos": report.count(Level::Info),
         },
     }))
+}
+
+fn identity_json(identity: &Identity) -> Value {
+    let Identity { path, digest, tree_digest } = identity;
+    let mut value = json!({"path": path, "digest": digest, "tree_digest": null});
+    if let Some(tree_digest) = tree_digest {
+        set_tree_digest(&mut value, tree_digest);
+    }
+    value
+}
+
+/// Sets `tree_digest`; where there is none, it is null and `tree_digest_error` says why.
+pub(crate) fn set_tree_digest(value: &mut Value, tree_digest: &Result<TreeDigest, ReadError>) {
+    value["tree_digest"] = json!(tree_digest.as_ref().ok());
+    if let Err(error) = tree_digest {
+        value["tree_digest_error"] = json!({"code": error.code(), "message": error.to_string()});
+    }
 }
 
 /// Prints a value and a line break.

@@ -5,11 +5,12 @@ mod json;
 mod sarif;
 mod text;
 
-use prowess_format::{Diagnostic, Level};
+use prowess_catalog::{ReadError, TreeDigest};
+use prowess_format::{Diagnostic, Digest, Level};
 
 use crate::cli::Format;
 
-pub(crate) use json::print_json;
+pub(crate) use json::{print_json, set_tree_digest};
 
 /// What a run of the linter found.
 #[derive(Debug, Default)]
@@ -18,6 +19,19 @@ pub(crate) struct Report {
     pub(crate) sections: Vec<Section>,
     /// How many skills were checked.
     pub(crate) skills: usize,
+    /// What identifies them, where that is printed.
+    pub(crate) identities: Vec<Identity>,
+}
+
+/// What identifies a skill that was checked.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    /// Its file.
+    pub(crate) path: String,
+    /// The digest of its file.
+    pub(crate) digest: Digest,
+    /// The digest of its folder, or why there is none. Standard input has no folder.
+    pub(crate) tree_digest: Option<Result<TreeDigest, ReadError>>,
 }
 
 /// The findings in one file, and its text to show them in.
