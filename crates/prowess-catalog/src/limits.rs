@@ -10,7 +10,8 @@ pub struct ScanLimits {
     pub folders: usize,
     /// Names that are read from folders.
     pub entries: usize,
-    /// Bytes of `SKILL.md` files that are read, all in all.
+    /// Bytes of `SKILL.md` files that are taken, all in all. Where there are more, as many again
+    /// may have been read before it is known which ones come first.
     pub bytes: u64,
     /// Bytes of one `SKILL.md`.
     pub file_bytes: u64,
