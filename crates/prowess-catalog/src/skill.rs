@@ -139,5 +139,8 @@ impl CatalogSkill {
 
 /// The path of the `SKILL.md` of a skill in a source, from the location of the source.
 pub(crate) fn path_in(source: &dyn Source, found: &FoundSkill) -> PathBuf {
-    Path::new(&source.info().location).join(found.path())
+    let location = &source.info().location;
+    // A location is a text, which not every folder has for its path.
+    let folder = source.watched_folder().filter(|folder| folder.to_string_lossy() == **location);
+    folder.unwrap_or(Path::new(location)).join(found.path())
 }

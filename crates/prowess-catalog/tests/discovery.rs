@@ -182,6 +182,9 @@ async fn names_that_are_no_unicode_are_folders_like_others() {
     let found = snapshot(DirectorySource::new(tree.path())).await;
     assert_eq!(names(&found), ["fine"]);
     assert_eq!(found.get("fine").unwrap().read().await.unwrap(), text("fine").into_bytes());
+    // As roots too: the path of a skill leads to it.
+    let found = snapshot(DirectorySource::new(&folder)).await;
+    assert_eq!(found.get("fine").unwrap().path(), folder.join("SKILL.md"));
 }
 
 #[tokio::test]
