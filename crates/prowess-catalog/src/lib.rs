@@ -38,7 +38,7 @@ pub use resource::{
     ResourceScope,
 };
 pub use roots::{Environment, Root, RootOrigin, default_roots, variable_roots};
-pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files};
+pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files, path_not_utf8};
 pub use skill::{CatalogSkill, SourceEntry};
 pub use snapshot::{LookupError, Snapshot};
 pub use source::{

@@ -182,9 +182,14 @@ async fn names_that_are_no_unicode_are_folders_like_others() {
     let found = snapshot(DirectorySource::new(tree.path())).await;
     assert_eq!(names(&found), ["fine"]);
     assert_eq!(found.get("fine").unwrap().read().await.unwrap(), text("fine").into_bytes());
+    // Their paths are not what is shown.
+    assert_eq!(codes(&found), ["path-not-utf8", "name-folder-mismatch"]);
+    let message = &found.diagnostics()[0].message;
+    assert!(message.ends_with("/bad-\\xff-name/SKILL.md"), "{message}");
     // As roots too: the path of a skill leads to it.
     let found = snapshot(DirectorySource::new(&folder)).await;
     assert_eq!(found.get("fine").unwrap().path(), folder.join("SKILL.md"));
+    assert_eq!(codes(&found), ["path-not-utf8", "name-folder-mismatch"]);
 }
 
 #[tokio::test]

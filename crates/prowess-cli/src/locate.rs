@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use prowess_catalog::{ScanLimits, TreeDigest, find_skill_files};
+use prowess_catalog::{ScanLimits, TreeDigest, find_skill_files, path_not_utf8};
 use prowess_format::{Code, Diagnostic, Digest, Level, Options, Profile, Skill};
 
 use crate::report::Identity;
@@ -162,6 +162,7 @@ pub(crate) fn check(
         let diagnostic = Diagnostic::new(Code::FileNameCase, level, message);
         diagnostics.push(diagnostic.with_help("rename it"));
     }
+    diagnostics.extend(path_not_utf8(&file));
     for diagnostic in &mut diagnostics {
         diagnostic.path = Some(shown(&file).into());
     }

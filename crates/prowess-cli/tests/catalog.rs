@@ -383,6 +383,39 @@ fn files_that_cannot_be_listed_are_told() {
 }
 
 #[test]
+fn paths_that_are_no_text_are_told() {
+    use std::os::unix::ffi::OsStrExt;
+    let sandbox = Sandbox::new();
+    for (name, text) in [(b"a-\xff".as_slice(), minimal("a")), (b"b-\xfe", "broken".to_owned())] {
+        let folder = sandbox.path().join("skills").join(std::ffi::OsStr::from_bytes(name));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("SKILL.md"), text).unwrap();
+    }
+    let here = ["--json", "--no-default-roots", "--source", "skills"];
+    // Whatever is printed as a path, its bytes are there too.
+    for (command, skills) in [
+        (vec!["list"], vec!["a-\\xff", "b-\\xfe"]),
+        (vec!["info", "a"], vec!["a-\\xff"]),
+        (vec!["doctor"], vec!["a-\\xff", "b-\\xfe"]),
+        (vec!["lint"], vec!["a-\\xff", "b-\\xfe"]),
+    ] {
+        let run = sandbox.prowess(&command.iter().copied().chain(here).collect::<Vec<_>>());
+        let json = run.json();
+        let told: Vec<&str> = json["diagnostics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|found| found["code"] == "path-not-utf8")
+            .map(|found| found["message"].as_str().unwrap())
+            .collect();
+        assert_eq!(told.len(), skills.len(), "{command:?}: {run:?}");
+        for (message, skill) in told.iter().zip(skills) {
+            assert!(message.ends_with(&format!(" skills/{skill}/SKILL.md")), "{message}");
+        }
+    }
+}
+
+#[test]
 fn every_command_that_reads_skills_takes_sources() {
     let sandbox = Sandbox::new();
     sandbox.write("skills/a/SKILL.md", minimal("a"));

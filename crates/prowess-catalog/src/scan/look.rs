@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::{
     FILE_NAMES, Known, KnownFolder, KnownSkill, Nested, Pass, SKIPPED_FOLDERS, Seen, Task, finding,
+    path_not_utf8,
 };
 use crate::beneath::Stamp;
 use crate::found::FoundSkill;
@@ -146,6 +147,9 @@ impl Pass<'_> {
             inside,
         };
         let path = || self.scanner.root.join(&task.path).join(file);
+        if task.path.to_str().is_none() || self.scanner.root.to_str().is_none() {
+            known.diagnostics.extend(path_not_utf8(&path()));
+        }
         let opened = handle.and_then(|handle| Ok((Stamp::of(&handle)?, handle)));
         let (stamp, handle) = match opened {
             Ok(opened) => opened,
@@ -225,7 +229,7 @@ impl Pass<'_> {
                 frontmatter: skill.frontmatter,
             })
         });
-        known.diagnostics = diagnostics;
+        known.diagnostics.extend(diagnostics);
         known
     }
 

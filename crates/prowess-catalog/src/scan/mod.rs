@@ -185,6 +185,19 @@ fn finding(code: Code, path: &Path, message: String) -> Diagnostic {
     Diagnostic::new(code, level, message).with_path(path.display().to_string())
 }
 
+/// The finding that a path is not UTF-8, with its bytes as `bad-\xff-name`; `None` if it is.
+///
+/// Every path that is printed is a text, and such a path is not the same as a text. One finding
+/// per skill says so once, for whoever prints its path, instead of a second form of each path.
+pub fn path_not_utf8(path: &Path) -> Option<Diagnostic> {
+    if path.to_str().is_some() {
+        return None;
+    }
+    let bytes = path.as_os_str().as_encoded_bytes().escape_ascii();
+    let message = format!("The path is not UTF-8 and is not shown as it is; its bytes are {bytes}");
+    Some(finding(Code::PathNotUtf8, path, message).with_help("rename the folder"))
+}
+
 /// The `SKILL.md` files below a folder, whether they can be used or not.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]

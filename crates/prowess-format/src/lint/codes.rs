@@ -55,6 +55,7 @@ codes! {
     DanglingLink        "dangling-link"          [W W W W] "A link leads nowhere.";
     LeftOutFile         "left-out-file"          [W W W W] "A file in the skill's folder is no resource of it.";
     NotUtf8             "not-utf8"               [E E E E] "The file is not UTF-8 text.";
+    PathNotUtf8         "path-not-utf8"          [W W W W] "The path is not UTF-8, and is not shown as it is.";
     FileNameCase        "file-name-case"         [W I W E] "The file is named skill.md instead of SKILL.md.";
 
     ShadowedSkill       "shadowed-skill"         [W W W W] "Another skill of the same name hides this one.";
