@@ -325,6 +325,9 @@ fn read_failure(path: &str, error: &ReadError) -> ToolOutcome {
             let cause = format!("it is larger than {limit} bytes");
             unreadable("skill_too_large", path, &cause).with_data("limit", *limit)
         }
+        error @ (ReadError::ContentChanged { .. } | ReadError::Replaced) => {
+            unreadable("skill_changed", path, &error.to_string())
+        }
         error => unreadable("skill_unreadable", path, &error.to_string()),
     }
 }

@@ -377,6 +377,11 @@ impl<'a> Engine<'a> {
         &self.inner.settings
     }
 
+    /// The skills that are there now.
+    pub(crate) async fn look_again(&self) -> Snapshot {
+        self.inner.catalog_of(self.session, self.agent).refresh().await
+    }
+
     /// Why one more skill cannot be loaded.
     pub(crate) fn refusal(&self, state: &SessionState, skill: &str) -> Option<ToolOutcome> {
         let settings = self.settings();

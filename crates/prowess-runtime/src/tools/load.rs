@@ -83,7 +83,16 @@ async fn load(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
     let outcome = match (invocation.state.loaded(&name), found) {
         // What a session has loaded stays, even if nobody else can find it any more.
         (Some(loaded), found) => load_again(invocation, &request, loaded, found.ok()).await?,
-        (None, Ok(skill)) => load_first(invocation, &request, &name, skill).await?,
+        (None, Ok(skill)) => match load_first(invocation, &request, &name, skill).await {
+            // It was edited since it was found. Nothing is pinned yet: what is there now counts.
+            Err(failure) if failure.code == "skill_changed" => {
+                let snapshot = invocation.engine.look_again().await;
+                let skill = invocation.engine.find(&snapshot, &name)?;
+                let invocation = Invocation { snapshot: &snapshot, ..invocation };
+                load_first(invocation, &request, &name, skill).await?
+            }
+            outcome => outcome?,
+        },
         (None, Err(failure)) => return Err(failure.about(name)),
     };
     let outcome = outcome.about(name);

@@ -1,0 +1,410 @@
+//! The one way of every call: visible, gate, interceptors, tool, commit, event.
+
+mod support;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use prowess_runtime::{
+    AgentName, Effect, EventKind, EventLevel, Intercepted, Interception, Interceptor,
+    InterceptorFuture, Invocation, Message, SessionKey, Settings, Step, Tool, ToolDeclaration,
+    ToolFuture, ToolOutcome, WhenFull, tool_fn,
+};
+use serde_json::{Value, json};
+use support::{Plan, skill};
+
+fn declaration(name: &str) -> ToolDeclaration {
+    ToolDeclaration::new(name, "A tool of the host.", json!({"type": "object"}))
+}
+
+/// A tool that says what it was given.
+fn echo(name: &str) -> Arc<dyn Tool> {
+    tool_fn(declaration(name), |arguments| async move { ToolOutcome::json(arguments) })
+}
+
+#[tokio::test]
+async fn tools_of_the_host_take_the_same_way() {
+    let world = Plan::new().change(|builder| builder.tool(echo("echo"))).build();
+    let outcome = world.call("echo", json!({"a": 1})).await;
+    assert_eq!((outcome.content.as_str(), outcome.code.as_ref()), (r#"{"a":1}"#, "ok"));
+    let events = world.events_of(EventKind::ToolCalled);
+    assert_eq!(events[0].tool.as_deref(), Some("echo"));
+    assert_eq!(events[0].content_bytes, Some(7));
+    let messages = world.messages().await;
+    assert_eq!(messages.len(), 2, "the call and its result");
+    assert_eq!(messages[0].tool_calls().next().unwrap().name, "echo");
+    assert_eq!(messages[1].tool_results().next().unwrap().content, r#"{"a":1}"#);
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_an_outcome() {
+    let world = Plan::new().build();
+    let outcome = world.call("lod_skill", json!({})).await;
+    assert_eq!(
+        outcome.content,
+        "Error: Tool 'lod_skill' not found. Available tools: list_loaded_skills, load_skill, \
+         load_skill_detail, skill_list_docs, skill_select_docs, unload_skill"
+    );
+    assert_eq!(outcome.hint.as_deref(), Some("Did you mean 'load_skill'?"));
+    assert_eq!((outcome.is_error, outcome.code.as_ref()), (true, "unknown_tool"));
+}
+
+/// Who may be called, by who declares the tool and what is loaded.
+#[tokio::test]
+async fn a_tool_waits_for_the_skill_that_declares_it() {
+    let declares = |extra: &str| {
+        format!(
+            "---\nname: sql\ndescription: Queries.\ntool_configs:\n  - name: sql_query\n    \
+             description: Query.\n    method: query\n{extra}---\nBody\n"
+        )
+    };
+    let included = "---\nname: sql\ndescription: Queries.\nmetadata:\n  include_tools: sql_query other\n---\nBody\n";
+    // The skill's text; whether the host ties the tool to it; free before the load?
+    let table: [(&str, String, bool, bool); 5] = [
+        ("declared", declares(""), false, false),
+        ("does not mind", declares("    requires_skill_loaded: false\n"), false, true),
+        ("included", included.to_owned(), false, false),
+        ("tied by the host", skill("sql", "Queries.", "Body\n"), true, false),
+        ("a plain tool", skill("sql", "Queries.", "Body\n"), false, true),
+    ];
+    for (case, text, tied, free) in table {
+        let plan = Plan::new().file("sql/SKILL.md", text);
+        let world = plan
+            .change(move |builder| match tied {
+                true => builder.skill_tool("sql", echo("sql_query")),
+                false => builder.tool(echo("sql_query")),
+            })
+            .build();
+        let before = world.call("sql_query", json!({})).await;
+        assert_eq!(before.code == "ok", free, "{case}: before the load");
+        if !free {
+            assert_eq!(
+                before.content,
+                "The 'sql_query' tool requires the 'sql' skill to be loaded first.\nPlease use \
+                 load_skill('sql') before using this tool.",
+                "{case}"
+            );
+            assert_eq!((before.is_error, before.code.as_ref()), (true, "skill_not_loaded"));
+            let blocked = world.events_of(EventKind::ToolBlocked);
+            assert_eq!(blocked[0].level, EventLevel::Warning, "{case}");
+        }
+        world.load("sql").await;
+        assert_eq!(world.call("sql_query", json!({})).await.code, "ok", "{case}: loaded");
+        world.call("unload_skill", json!({"skill": "sql"})).await;
+        let after = world.call("sql_query", json!({})).await;
+        assert_eq!(after.code == "ok", free, "{case}: unloaded");
+    }
+}
+
+#[tokio::test]
+async fn a_load_and_the_tool_it_opens_may_be_called_in_one_step() {
+    let world = Plan::new()
+        .skill("sql", "Body")
+        .change(|builder| builder.skill_tool("sql", echo("sql_query")))
+        .build();
+    let query = || world.tool_call("sql_query", json!({}));
+    let load = world.tool_call("load_skill", json!({"skill": "sql"}));
+    let result = world.step(vec![query(), load, query()]).await;
+    let codes: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.code.as_ref()).collect();
+    assert_eq!(codes, ["skill_not_loaded", "loaded", "ok"], "in the order of the calls");
+}
+
+#[tokio::test]
+async fn calls_of_one_step_are_committed_at_once_and_answered_in_order() {
+    let plan = Plan::new().skill("a", "A").skill("b", "B").skill("c", "C");
+    let world = plan.settings(Settings::default().with_max_loaded_skills(2)).build();
+    let load = |name: &str| world.tool_call("load_skill", json!({"skill": name}));
+    let calls = vec![load("a"), load("a"), load("b"), load("c")];
+    let result = world.step(calls).await;
+    let codes: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.code.as_ref()).collect();
+    assert_eq!(codes, ["loaded", "already_loaded", "loaded", "load_limit"]);
+    assert_eq!(world.state().await.loaded_names(), ["a", "b"]);
+    assert_eq!((result.revision.0, world.revision().await), (1, 1), "one commit");
+    assert_eq!(world.messages().await.len(), 5, "what the model said, and four results");
+}
+
+#[tokio::test]
+async fn tools_that_do_not_change_the_state_run_at_the_same_time() {
+    // Each waits until all of them have begun: one after the other would never end.
+    let barrier = Arc::new(tokio::sync::Barrier::new(3));
+    let tool = tool_fn(declaration("meet"), move |_| {
+        let barrier = Arc::clone(&barrier);
+        async move {
+            barrier.wait().await;
+            ToolOutcome::text("met")
+        }
+    });
+    let world = Plan::new().change(move |builder| builder.tool(tool)).build();
+    let calls = (0..3).map(|_| world.tool_call("meet", json!({}))).collect();
+    let result = world.step(calls).await;
+    assert!(result.outcomes.iter().all(|outcome| outcome.content == "met"));
+}
+
+#[tokio::test]
+async fn a_call_that_was_committed_is_not_carried_out_again() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let tool = tool_fn(declaration("roll"), move |_| {
+        let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        async move { ToolOutcome::text(format!("rolled {number}")) }
+    });
+    let world =
+        Plan::new().skill("a", "Text of a").change(move |builder| builder.tool(tool)).build();
+    let calls = vec![
+        world.tool_call("roll", json!({})),
+        world.tool_call("load_skill", json!({"skill": "a"})),
+    ];
+    let first = world.step(calls.clone()).await;
+    let (messages, events) = (world.messages().await, world.events().len());
+    let second = world.step(calls).await;
+    let texts = |outcomes: &[ToolOutcome]| -> Vec<String> {
+        outcomes.iter().map(|outcome| outcome.content.clone()).collect()
+    };
+    assert_eq!(texts(&first.outcomes), ["rolled 1", "Text of a"]);
+    assert_eq!(texts(&second.outcomes), ["rolled 1", "Text of a"], "the whole text, not the stub");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    assert_eq!((world.messages().await, world.events().len()), (messages, 0), "{events}");
+    assert_eq!(world.state().await.loaded("a").unwrap().load_count, 1);
+}
+
+/// Notes what passes.
+struct Watcher {
+    name: &'static str,
+    seen: Arc<Mutex<Vec<String>>>,
+    verdict: Interception,
+}
+
+impl Interceptor for Watcher {
+    fn before<'a>(&'a self, call: Intercepted<'a>) -> InterceptorFuture<'a, Interception> {
+        let line = format!("{} before {} {}", self.name, call.call.name, call.call.arguments);
+        self.seen.lock().unwrap().push(line);
+        Box::pin(std::future::ready(self.verdict.clone()))
+    }
+
+    fn after<'a>(
+        &'a self,
+        call: Intercepted<'a>,
+        mut outcome: ToolOutcome,
+    ) -> InterceptorFuture<'a, ToolOutcome> {
+        self.seen.lock().unwrap().push(format!("{} after {}", self.name, call.call.name));
+        outcome.content.push_str(self.name);
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
+#[tokio::test]
+async fn interceptors_stand_around_a_call_the_first_outermost() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let watcher = |name, verdict| Arc::new(Watcher { name, seen: Arc::clone(&seen), verdict });
+    let (outer, inner) = (
+        watcher("1", Interception::Continue),
+        watcher("2", Interception::Replace(json!({"b": 2}))),
+    );
+    let world = Plan::new()
+        .change(move |builder| builder.tool(echo("echo")).interceptor(outer).interceptor(inner))
+        .build();
+    let outcome = world.call("echo", json!({"a": 1})).await;
+    assert_eq!(outcome.content, r#"{"b":2}21"#);
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [r#"1 before echo {"a":1}"#, r#"2 before echo {"a":1}"#, "2 after echo", "1 after echo"]
+    );
+}
+
+#[tokio::test]
+async fn an_interceptor_can_deny_a_call_and_never_sees_a_gated_one() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let deny = Interception::Deny("not today".to_owned());
+    let watcher = Arc::new(Watcher { name: "!", seen: Arc::clone(&seen), verdict: deny });
+    let world = Plan::new()
+        .skill("sql", "Body")
+        .change(move |builder| {
+            builder.skill_tool("sql", echo("sql_query")).interceptor(watcher).tool(echo("echo"))
+        })
+        .build();
+    world.call("sql_query", json!({})).await;
+    assert!(seen.lock().unwrap().is_empty(), "gate and policy come first");
+    let outcome = world.call("echo", json!({})).await;
+    assert_eq!(outcome.content, "Error: Tool 'echo' was not called: not today!");
+    assert_eq!((outcome.is_error, outcome.code.as_ref()), (true, "call_denied"));
+    let loaded = world.load("sql").await;
+    assert_eq!(loaded.code, "call_denied", "the load tools too");
+    assert!(world.state().await.loaded.is_empty());
+}
+
+/// A tool of the host that changes the state of skills.
+struct Remember(ToolDeclaration);
+
+impl Tool for Remember {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.0
+    }
+    fn effect(&self) -> Effect {
+        Effect::State
+    }
+    fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {
+        let before = invocation.state.context.get("sql").and_then(Value::as_u64).unwrap_or(0);
+        let skill = "sql".to_owned();
+        let change = prowess_runtime::Change::SetContext { skill, value: json!(before + 1) };
+        let outcome = ToolOutcome::text(before.to_string()).with_change(change);
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_the_host_that_changes_the_state_sees_the_calls_before_it() {
+    let tool = Arc::new(Remember(declaration("remember")));
+    let world = Plan::new().change(move |builder| builder.tool(tool)).build();
+    let calls = (0..3).map(|_| world.tool_call("remember", json!({}))).collect();
+    let result = world.step(calls).await;
+    let seen: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.content.as_str()).collect();
+    assert_eq!(seen, ["0", "1", "2"]);
+    assert_eq!(world.state().await.context["sql"], json!(3));
+}
+
+#[tokio::test]
+async fn what_was_decided_too_early_is_decided_again_at_the_commit() {
+    // Another process loads a skill while this one is reading: the cap holds.
+    struct Meddler {
+        world: Arc<Mutex<Option<prowess_runtime::Runtime>>>,
+    }
+    impl Interceptor for Meddler {
+        fn after<'a>(
+            &'a self,
+            call: Intercepted<'a>,
+            outcome: ToolOutcome,
+        ) -> InterceptorFuture<'a, ToolOutcome> {
+            let runtime = self.world.lock().unwrap().take();
+            Box::pin(async move {
+                if let Some(runtime) = runtime {
+                    let other = prowess_runtime::ToolCall::new(
+                        "other",
+                        "load_skill",
+                        json!({"skill": "b"}),
+                    );
+                    let done = runtime.dispatch(call.session, call.agent, other).await.unwrap();
+                    assert_eq!(done.code, "loaded");
+                }
+                outcome
+            })
+        }
+    }
+    let slot: Arc<Mutex<Option<prowess_runtime::Runtime>>> = Arc::default();
+    let meddler = Arc::new(Meddler { world: Arc::clone(&slot) });
+    let world = Plan::new()
+        .skill("a", "A")
+        .skill("b", "B")
+        .settings(Settings::default().with_max_loaded_skills(1))
+        .change(move |builder| builder.interceptor(meddler))
+        .build();
+    *slot.lock().unwrap() = Some(world.runtime.clone());
+    let outcome = world.load("a").await;
+    assert_eq!((outcome.is_error, outcome.code.as_ref()), (true, "load_limit"));
+    assert!(outcome.content.contains("Currently loaded: b."), "{}", outcome.content);
+    assert_eq!(world.state().await.loaded_names(), ["b"]);
+    let kept = world.messages().await;
+    let last = kept.last().unwrap().tool_results().next().unwrap().clone();
+    assert!(last.is_error && last.expansion.is_none(), "the text is not in the transcript");
+}
+
+#[tokio::test]
+async fn eviction_is_an_option_and_is_reported() {
+    let settings = Settings::default().with_max_loaded_skills(2).with_when_full(WhenFull::Evict);
+    let world =
+        Plan::new().skill("a", "A").skill("b", "B").skill("c", "C").settings(settings).build();
+    world.load("a").await;
+    world.load("b").await;
+    world.load("a").await;
+    assert_eq!(world.load("c").await.code, "loaded");
+    assert_eq!(world.state().await.loaded_names(), ["a", "c"]);
+    let evicted = world.events_of(EventKind::SkillEvicted);
+    assert_eq!(evicted[0].message, "Skill 'b' went to make room for 'c'");
+    assert_eq!(evicted[0].level, EventLevel::Warning);
+}
+
+#[tokio::test]
+async fn arguments_are_taken_as_models_write_them() {
+    let world = Plan::new().skill("a", "A").file("a/guide.md", "Guide").build();
+    let table: [(Value, &str); 12] = [
+        (json!({"skill": "a"}), "loaded"),
+        (json!({"skill_name": "a"}), "loaded"),
+        (json!({"skill_id": " a "}), "loaded"),
+        (json!({"skill": "a", "skill_name": "a"}), "loaded"),
+        (json!(r#"{"skill": "a"}"#), "loaded"),
+        (json!({"skill": "a", "docs": "guide.md"}), "loaded"),
+        (json!({"skill": "a", "include_all_docs": "true", "docs": null}), "loaded"),
+        (json!({"skill": "a", "skill_id": "b"}), "invalid_arguments"),
+        (json!({}), "invalid_arguments"),
+        (json!({"skill": 7}), "invalid_arguments"),
+        (json!("not json"), "invalid_arguments"),
+        (json!({"skill": "a", "docs": [1]}), "invalid_arguments"),
+    ];
+    for (arguments, code) in table {
+        let outcome = world.call("load_skill", arguments.clone()).await;
+        assert_eq!(outcome.code, code, "{arguments}");
+        if code == "invalid_arguments" {
+            assert!(outcome.is_error && outcome.hint.is_some(), "{arguments}");
+        } else {
+            world.call("unload_skill", json!({"skill": "a"})).await;
+        }
+    }
+    let outcome = world.call("load_skill", json!({"skill": "a", "mood": "good"})).await;
+    assert_eq!(outcome.hint.as_deref(), Some("Ignored arguments: mood"));
+}
+
+/// A thousand sessions at once on one runtime, each with skills of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_interleaved_sessions_do_not_see_each_other() {
+    let mut plan = Plan::new();
+    for at in 0..10 {
+        plan = plan.skill(&format!("skill-{at}"), &format!("Text {at}"));
+    }
+    let world = plan.build();
+    world.catalog.refresh().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..1_000usize {
+        let runtime = world.runtime.clone();
+        tasks.spawn(async move {
+            let session =
+                SessionKey::new("app", &format!("user-{}", number % 7), &number.to_string())
+                    .unwrap();
+            let agent = AgentName::default();
+            let own = [number % 10, (number / 10) % 10, (number / 100) % 10];
+            let mut expected: Vec<String> = Vec::new();
+            for (at, skill) in own.iter().enumerate() {
+                let name = format!("skill-{skill}");
+                let arguments = json!({"skill": name});
+                let call =
+                    prowess_runtime::ToolCall::new(format!("call-{at}"), "load_skill", arguments);
+                let outcome = runtime.dispatch(&session, &agent, call).await.unwrap();
+                match expected.contains(&name) {
+                    true => assert_eq!(outcome.code, "already_loaded"),
+                    false => {
+                        assert_eq!(outcome.content, format!("Text {skill}"));
+                        expected.push(name);
+                    }
+                }
+                tokio::task::yield_now().await;
+            }
+            let state = runtime.state(&session, &agent).await.unwrap();
+            assert_eq!(state.loaded_names(), expected);
+            let messages = runtime.sessions().messages(&session, &agent).await.unwrap();
+            assert_eq!(messages.len(), 6);
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(world.runtime.sessions().list().await.unwrap().len(), 1_000);
+}
+
+#[tokio::test]
+async fn a_step_keeps_what_the_model_said_beside_its_calls() {
+    let world = Plan::new().skill("a", "A").build();
+    let call = world.tool_call("load_skill", json!({"skill": "a"}));
+    let mut message = Message::assistant("I need the skill.");
+    message.parts.push(prowess_runtime::Part::ToolCall(call));
+    let step = Step::of(message.clone());
+    world.runtime.dispatch_batch(&world.session, &world.agent, step).await.unwrap();
+    assert_eq!(world.messages().await[0], message);
+}
