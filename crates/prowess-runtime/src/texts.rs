@@ -59,6 +59,8 @@ impl Texts {
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         environment.add_filter("within", within);
+        environment.add_filter("attribute", attribute);
+        environment.add_filter("json", |value: Serde<Value>| value.0.to_string());
         environment.add_filter("lines", |text: &str| text.trim_matches(['\r', '\n']).to_owned());
         let mut templates: Vec<(String, String)> = Vec::new();
         for (code, entry) in file.outcomes {
@@ -101,6 +103,21 @@ impl Texts {
         let rendered = template.and_then(|template| template.render(Serde(data)));
         rendered.unwrap_or_else(|_| data.to_string())
     }
+}
+
+/// Text inside `"…"` of a tag.
+fn attribute(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 /// Text of a skill inside a block `<tag>…</tag>`: it cannot close the block.

@@ -1,0 +1,174 @@
+//! What the langchain-docker document says of load, list and detail, behaviour by behaviour, with
+//! its texts where programs match on them.
+//!
+//! Open, because they concern parts that come later: the SQL, Jira and XLSX skills, the listing,
+//! the REST service, and the texts of the `langchain_docker` dialect.
+
+mod support;
+
+use std::sync::Arc;
+
+use prowess_runtime::{Invocation, Tool, ToolFuture, ToolOutcome, Toolkit};
+use serde_json::json;
+use support::{Plan, World};
+
+const SQL: &str = "---
+name: write_sql
+description: Write and execute SQL queries
+version: \"2.0.0\"
+resource_configs:
+  - name: samples
+    description: Sample rows
+    dynamic: true
+    method: get_sample_rows
+  - name: examples
+    description: Query examples
+    file: examples.md
+  - name: hint
+    description: One line
+    content: Use LIMIT.
+  - name: broken
+    description: Leads nowhere
+    file: gone.md
+  - name: unbound
+    description: Nobody makes it
+    dynamic: true
+    method: nobody_has_it
+---
+# SQL Query Expert
+";
+
+struct Samples;
+
+impl Toolkit for Samples {
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
+
+    fn dynamic_resource<'a>(
+        &'a self,
+        method: &'a str,
+        _: Invocation<'a>,
+    ) -> Option<ToolFuture<'a>> {
+        let text = (method == "get_sample_rows").then_some("## Sample Data")?;
+        Some(Box::pin(std::future::ready(ToolOutcome::text(text))))
+    }
+}
+
+fn world() -> World {
+    Plan::new()
+        .file("write_sql/SKILL.md", SQL)
+        .file("write_sql/examples.md", "SELECT 1;")
+        .file("write_sql/assets/logo.bin", [0xff, 0xfe, 0x00])
+        .skill("jira", "Jira")
+        .change(|builder| builder.toolkit(Arc::new(Samples)))
+        .build()
+}
+
+async fn detail(world: &World, resource: &str) -> ToolOutcome {
+    let arguments = json!({"skill_id": "write_sql", "resource": resource});
+    world.call("load_skill_detail", arguments).await
+}
+
+#[tokio::test]
+async fn a_skill_is_loaded_once_and_counted() {
+    let world = world();
+    let outcome = world.call("load_skill", json!({"skill_id": "write_sql"})).await;
+    assert!(outcome.content.starts_with("# SQL Query Expert"));
+    let state = world.state().await;
+    let loaded = state.loaded("write_sql").unwrap();
+    assert_eq!((loaded.load_count, loaded.version.as_deref()), (1, Some("2.0.0")));
+    let again = world.call("load_skill", json!({"skill_id": "write_sql"})).await;
+    assert_eq!((again.code.as_ref(), again.is_error), ("already_loaded", false));
+}
+
+#[tokio::test]
+async fn list_loaded_skills_says_what_is_loaded_and_how_often() {
+    let world = world();
+    let nothing = world.call("list_loaded_skills", json!({})).await;
+    assert_eq!(
+        nothing.content,
+        "No skills have been loaded yet. Use load_skill(skill_id) to load one."
+    );
+    world.load("write_sql").await;
+    world.load("jira").await;
+    let two = world.call("list_loaded_skills", json!({})).await;
+    assert_eq!(
+        two.content,
+        "Currently loaded skills:\n- write_sql (loaded 1 time(s))\n- jira (loaded 1 time(s))"
+    );
+}
+
+#[tokio::test]
+async fn two_loads_in_one_step_do_not_disturb_each_other() {
+    let world = world();
+    let load = |name: &str| world.tool_call("load_skill", json!({"skill_id": name}));
+    let list = world.tool_call("list_loaded_skills", json!({}));
+    let result = world.step(vec![load("write_sql"), load("jira"), list]).await;
+    assert!(result.outcomes.iter().all(|outcome| !outcome.is_error));
+    assert!(result.outcomes[2].content.contains("- jira"), "a list sees the calls before it");
+    assert_eq!(world.state().await.loaded_names(), ["write_sql", "jira"]);
+}
+
+#[tokio::test]
+async fn details_come_from_handlers_files_and_the_frontmatter() {
+    let world = world();
+    world.load("write_sql").await;
+    assert_eq!(detail(&world, "samples").await.content, "## Sample Data");
+    assert_eq!(detail(&world, "examples").await.content, "SELECT 1;");
+    assert_eq!(detail(&world, "hint").await.content, "Use LIMIT.");
+    // Any file of the skill, by its path.
+    let file = detail(&world, "examples.md").await;
+    assert_eq!((file.code.as_ref(), file.content.as_str()), ("detail", "SELECT 1;"));
+    assert_eq!(file.stub.as_deref(), Some("detail of write_sql: examples.md"));
+}
+
+#[tokio::test]
+async fn details_of_a_skill_that_is_not_loaded_are_refused() {
+    let outcome = detail(&world(), "examples").await;
+    assert_eq!(
+        outcome.content,
+        "Skill 'write_sql' is not loaded. Please load it first with load_skill('write_sql')."
+    );
+    assert_eq!((outcome.is_error, outcome.code.as_ref()), (true, "skill_not_loaded"));
+}
+
+#[tokio::test]
+async fn details_that_are_not_there_are_errors_with_a_name() {
+    let world = world();
+    world.load("write_sql").await;
+    let unknown = detail(&world, "nope").await;
+    assert_eq!(
+        unknown.content,
+        "Unknown resource: nope. Available: samples, examples, hint, broken, unbound, \
+         assets/logo.bin, examples.md"
+    );
+    assert!(unknown.is_error);
+    let table = [
+        ("broken", "resource_unreadable"),
+        ("unbound", "resource_unreadable"),
+        ("assets/logo.bin", "not_text"),
+        ("../jira/SKILL.md", "resource_not_found"),
+        ("/etc/passwd", "resource_not_found"),
+        ("SKILL.md", "resource_not_found"),
+        ("", "invalid_arguments"),
+    ];
+    for (resource, code) in table {
+        let outcome = detail(&world, resource).await;
+        assert_eq!((outcome.code.as_ref(), outcome.is_error), (code, true), "{resource}");
+        assert!(outcome.hint.is_some(), "{resource}");
+    }
+}
+
+#[tokio::test]
+async fn unloading_is_possible_and_what_is_not_loaded_cannot_be_unloaded() {
+    let world = world();
+    world.load("write_sql").await;
+    let outcome = world.call("unload_skill", json!({"skill_id": "write_sql"})).await;
+    assert_eq!(outcome.content, "Skill 'write_sql' unloaded. Its instructions no longer apply.");
+    assert!(world.state().await.loaded.is_empty());
+    let again = world.call("unload_skill", json!({"skill_id": "write_sql"})).await;
+    assert_eq!((again.is_error, again.code.as_ref()), (true, "skill_not_loaded"));
+    // It can be loaded again.
+    assert_eq!(world.load("write_sql").await.code, "loaded");
+}
