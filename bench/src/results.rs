@@ -33,7 +33,15 @@ impl Row {
     /// A ratio that must not be below `least`.
     pub(crate) fn at_least(what: &str, ratio: f64, least: f64, detail: &str) -> Self {
         let verdict = if ratio >= least { Verdict::Pass } else { Verdict::Fail };
-        Self::new(what, format!("≥ {least}×"), format!("{ratio:.0}× ({detail})"), verdict)
+        Self::new(
+            what,
+            format!("≥ {least}×"),
+            format!(
+                "{}× ({detail})",
+                if ratio < 10.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }
+            ),
+            verdict,
+        )
     }
 
     /// A row whose peer is not there.

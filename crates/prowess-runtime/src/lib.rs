@@ -31,7 +31,7 @@ pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
 pub use message::{Expansion, Message, Part, Role, ToolCall, ToolResult, Usage};
 pub use outcome::{ArtifactRef, ToolOutcome};
-pub use runtime::{Runtime, RuntimeBuilder};
+pub use runtime::{Blocked, Runtime, RuntimeBuilder};
 pub use session::{
     AgentName, Applied, Caps, Change, DocMode, DocSelection, InvalidAgentName, InvalidSessionKey,
     KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource, REMEMBERED_CALLS,

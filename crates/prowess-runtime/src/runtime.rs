@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use crate::event::{Event, EventSink};
-use crate::gate::{Declared, ToolTable};
+use crate::gate::{Declared, ToolTable, gate};
 use crate::interceptor::Interceptor;
 use crate::message::Message;
 use crate::outcome::ToolOutcome;
@@ -206,6 +206,22 @@ impl Runtime {
             .collect()
     }
 
+    /// Whether a tool could be called now: it is there, and its skill is loaded. Every call is
+    /// asked this first.
+    pub fn check(
+        &self,
+        tool: &str,
+        state: &SessionState,
+        snapshot: &Snapshot,
+    ) -> Result<(), Blocked> {
+        let declared = self.inner.declared(snapshot);
+        match self.inner.tools.get(tool) {
+            None => Err(Blocked::UnknownTool),
+            Some(registered) => gate(tool, registered, &declared.1, state)
+                .map_err(|skill| Blocked::SkillNotLoaded(skill.to_owned())),
+        }
+    }
+
     /// The state of an agent in a session; the default one if there is none.
     pub async fn state(
         &self,
@@ -346,6 +362,16 @@ impl Inner {
         let content = Arc::clone(&self.content);
         on_a_thread(self.content.as_ref(), move || content.get(&digest)).await
     }
+}
+
+/// Why a tool cannot be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Blocked {
+    /// There is no such tool.
+    UnknownTool,
+    /// This skill must be loaded first.
+    SkillNotLoaded(String),
 }
 
 /// What the load tools may ask of the engine during a step.
