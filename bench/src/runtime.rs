@@ -198,11 +198,16 @@ fn commit_row(tokio: &tokio::runtime::Runtime, folder: &Path) -> Result<Row> {
             revision.store(next.0, std::sync::atomic::Ordering::Relaxed);
         }
     };
-    let text = "x".repeat(500);
+    // Another text each time: SQLite does not write what is the same.
+    let number = std::cell::Cell::new(0_u64);
     let [ours, floor] = medians([&commit, &|| {
+        number.set(number.get() + 1);
+        let text = format!("{:0500}", number.get());
         let update = bare.prepare_cached("UPDATE rows SET state = ?1 WHERE id = 1");
         let _ = update.and_then(|mut update| update.execute([&text]));
     }]);
+    let last: String = bare.query_row("SELECT state FROM rows", [], |row| row.get(0))?;
+    ensure!(last == format!("{:0500}", number.get()), "the floor did not commit");
     ensure!(revision.into_inner() > 0, "nothing was committed");
     let detail = format!("{} to {}", micros(ours), micros(floor));
     let what = "commit on SQLite to a bare single-row transaction";

@@ -106,6 +106,17 @@ pub struct ResourceListing {
 /// cannot be read.
 pub(crate) type EagerResources = Vec<Vec<Result<Arc<ResourceListing>, Diagnostic>>>;
 
+impl ResourceListing {
+    /// What is beside `SKILL.md` and one level down, out of all files.
+    pub fn one_level(&self) -> Self {
+        let is_near =
+            |path: &str| path.matches('/').count() <= 1 && !path.starts_with("node_modules/");
+        let resources = self.resources.iter().filter(|it| is_near(it.path.as_str()));
+        let left_out = self.left_out.iter().filter(|it| is_near(&it.path));
+        Self { resources: resources.cloned().collect(), left_out: left_out.cloned().collect() }
+    }
+}
+
 /// Something in a skill's folder that is no resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

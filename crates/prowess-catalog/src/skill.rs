@@ -9,7 +9,7 @@ use crate::beneath::ResourcePath;
 use crate::error::ReadError;
 use crate::found::FoundSkill;
 use crate::resource::{Resource, ResourceListing, ResourceScope};
-use crate::source::{Source, Trust};
+use crate::source::{Source, Trust, WholeSkill};
 
 /// A skill in a snapshot: what was found, and in which source.
 #[derive(Clone)]
@@ -106,6 +106,16 @@ impl CatalogSkill {
         let actual = Digest::of(&bytes);
         match actual == self.found.digest {
             true => Ok(bytes),
+            false => Err(ReadError::ContentChanged { expected: self.found.digest, actual }),
+        }
+    }
+
+    /// All of the skill at once, if its text is still the one that was found.
+    pub async fn whole(&self) -> Result<WholeSkill, ReadError> {
+        let whole = self.source().whole(&self.found).await?;
+        let actual = Digest::of(&whole.text);
+        match actual == self.found.digest {
+            true => Ok(whole),
             false => Err(ReadError::ContentChanged { expected: self.found.digest, actual }),
         }
     }

@@ -1,5 +1,6 @@
 //! What identifies a whole skill.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
@@ -8,10 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::ReadError;
+use crate::found::FoundSkill;
 use crate::limits::ScanLimits;
 use crate::resource::{Resource, ResourceListing, ResourceScope};
 use crate::skill::CatalogSkill;
-use crate::source::Files;
+use crate::source::{Files, Source};
 
 /// The digest of all files of a skill, written `v1:` and 64 hexadecimal digits.
 ///
@@ -51,18 +53,45 @@ impl TreeDigest {
     ) -> Result<Self, ReadError> {
         let (files, place) = Files::of_skill(folder, file, limits)?;
         let listing = files.resources(&place, ResourceScope::Recursive)?;
-        let paths = in_order(&listing, file)?;
         let text = files.read_skill(Path::new(file))?;
         let actual = Digest::of(&text);
         if actual != digest {
             return Err(ReadError::ContentChanged { expected: digest, actual });
         }
+        let read =
+            |resource: &Resource| files.read_resource(&place, &resource.path).map(Cow::Owned);
+        Self::of_files(&listing, (file, place.executable, &text), read)
+    }
+
+    /// The digest of listed files, and of a text with its path and exec bit.
+    pub(crate) fn of_files<'a>(
+        listing: &ResourceListing,
+        (file, executable, text): (&str, bool, &[u8]),
+        read: impl Fn(&Resource) -> Result<Cow<'a, [u8]>, ReadError>,
+    ) -> Result<Self, ReadError> {
         let mut hasher = TreeHasher::default();
-        for (path, resource) in paths {
+        for (path, resource) in in_order(listing, file)? {
             match resource {
-                None => hasher.add(path, place.executable, &text),
+                None => hasher.add(path, executable, text),
+                Some(resource) => hasher.add(path, resource.executable, &read(resource)?),
+            }
+        }
+        Ok(hasher.finish())
+    }
+
+    /// The digest of listed files of any source, and of a skill's text.
+    pub(crate) async fn of_source<S: Source + ?Sized>(
+        source: &S,
+        skill: &FoundSkill,
+        text: &[u8],
+        listing: &ResourceListing,
+    ) -> Result<Self, ReadError> {
+        let mut hasher = TreeHasher::default();
+        for (path, resource) in in_order(listing, skill.file)? {
+            match resource {
+                None => hasher.add(path, skill.executable, text),
                 Some(resource) => {
-                    let content = files.read_resource(&place, &resource.path)?;
+                    let content = source.read_resource(skill, &resource.path).await?;
                     hasher.add(path, resource.executable, &content);
                 }
             }
@@ -140,19 +169,6 @@ impl CatalogSkill {
     /// files and the folders of version control are no content; if a file cannot be counted, there
     /// is no digest.
     pub async fn tree_digest(&self) -> Result<TreeDigest, ReadError> {
-        let listing = self.source().resources(self.found(), ResourceScope::Recursive).await?;
-        let paths = in_order(&listing, self.found().file)?;
-        let text = self.read().await?;
-        let mut hasher = TreeHasher::default();
-        for (path, resource) in paths {
-            match resource {
-                None => hasher.add(path, self.found().executable, &text),
-                Some(resource) => {
-                    let content = self.read_resource(&resource.path).await?;
-                    hasher.add(path, resource.executable, &content);
-                }
-            }
-        }
-        Ok(hasher.finish())
+        self.whole().await?.files?.tree_digest
     }
 }

@@ -3,10 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use prowess_catalog::{
-    CatalogSkill, LookupError, ReadError, ResourceKind, ResourcePath, ResourceScope, Snapshot,
-    TreeDigest,
-};
+use prowess_catalog::{CatalogSkill, LookupError, ReadError, ResourceKind, ResourcePath, Snapshot};
 use prowess_format::{Arguments, Context, Digest};
 use serde_json::{Value, json};
 
@@ -108,27 +105,30 @@ impl Engine<'_> {
             let cause = format!("its context '{word}' is not known");
             return Err(unreadable("skill_invalid", &path, &cause));
         }
-        let bytes = skill.read().await.map_err(|error| read_failure(&path, &error))?;
-        let body = body_of(&bytes).map_err(|cause| unreadable("skill_not_text", &path, &cause))?;
+        let whole = skill.whole().await.map_err(|error| read_failure(&path, &error))?;
+        let body =
+            body_of(&whole.text).map_err(|cause| unreadable("skill_not_text", &path, &cause))?;
         let body = self.with_arguments(skill, body, arguments, session);
         let mut notes = Vec::new();
-        let resources = match skill.resources(ResourceScope::default()).await {
-            Ok(listing) => KnownResources::of(&listing.resources),
+        let mut note = |message: String| notes.push((EventKind::ResourcesUnlisted, message));
+        let (resources, tree_digest) = match whole.files {
+            Ok(files) => {
+                let listing = files.listing.one_level();
+                if let Some(left) = listing.left_out.iter().find(|it| it.reason.loses_content()) {
+                    let (path, why) = (&left.path, left.reason.as_str());
+                    note(format!("'{path}' of skill '{name}' is not listed: {why}"));
+                }
+                if let Err(error) = &files.tree_digest {
+                    note(format!("The files of skill '{name}' cannot be pinned: {error}"));
+                }
+                (KnownResources::of(&listing.resources), files.tree_digest.ok())
+            }
             Err(error) => {
-                let message = format!("Failed to list resources for skill '{name}': {error}");
-                notes.push((EventKind::ResourcesUnlisted, message));
-                KnownResources::default()
+                note(format!("Failed to list resources for skill '{name}': {error}"));
+                (KnownResources::default(), None)
             }
         };
-        let tree_digest: Option<TreeDigest> = match skill.tree_digest().await {
-            Ok(digest) => Some(digest),
-            Err(error) => {
-                let message = format!("The files of skill '{name}' cannot be pinned: {error}");
-                notes.push((EventKind::ResourcesUnlisted, message));
-                None
-            }
-        };
-        self.keep(bytes).await?;
+        self.keep(whole.text).await?;
         let mut loaded = LoadedSkill::new(name, skill.found().digest);
         loaded.tree_digest = tree_digest;
         loaded.version = version(skill);

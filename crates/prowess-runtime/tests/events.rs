@@ -1,13 +1,10 @@
-//! One event per step, at the level that the seed gives it, in the log too.
+//! One event per step, at the level that the seed gives it.
 
 mod support;
 
-use std::sync::{Arc, Mutex};
-
 use prowess_runtime::{EventKind, EventLevel, Settings};
 use serde_json::json;
-use support::{Plan, skill};
-use tracing_subscriber::fmt::MakeWriter;
+use support::Plan;
 
 /// The rows of the document's table that have happened by now: kind, level, message.
 #[tokio::test]
@@ -64,40 +61,4 @@ async fn every_row_has_its_level_and_its_message() {
     assert_eq!(loaded.code.as_deref(), Some("loaded"));
     assert_eq!(loaded.tool.as_deref(), Some("load_skill"));
     assert!(loaded.call_id.is_some() && loaded.digest.is_some() && loaded.elapsed_us.is_some());
-}
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Log;
-    fn make_writer(&'a self) -> Log {
-        self.clone()
-    }
-}
-
-#[tokio::test]
-async fn events_are_in_the_log_with_spans_and_without_text_of_skills() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(log.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let world =
-        Plan::new().file("a/SKILL.md", skill("a", "A.", "The secret text of the skill.")).build();
-    world.load("a").await;
-    world.load("nope").await;
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(text.contains("INFO") && text.contains("Skill 'a' loaded (0 resources discovered)"));
-    assert!(text.contains("WARN") && text.contains("Tool 'load_skill' failed: skill_not_found"));
-    assert!(text.contains("prowess.step{session=prowess/local/test agent=main calls=1}"), "{text}");
-    assert!(!text.contains("secret text"));
 }

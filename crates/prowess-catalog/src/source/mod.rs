@@ -1,10 +1,11 @@
 //! Where skills come from.
 
 mod directory;
+mod files;
 mod memory;
 
-pub(crate) use directory::Files;
 pub use directory::{Blocking, DirectorySource};
+pub(crate) use files::Files;
 pub use memory::{MemoryFile, MemorySource};
 
 use std::pin::Pin;
@@ -16,6 +17,7 @@ use crate::beneath::ResourcePath;
 use crate::error::ReadError;
 use crate::found::{FoundSkill, SourceListing};
 use crate::resource::{ResourceListing, ResourceScope};
+use crate::tree_digest::TreeDigest;
 
 /// A future that a source returns.
 pub type SourceFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -57,6 +59,26 @@ impl SourceInfo {
     }
 }
 
+/// All of a skill, as it was at one moment.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct WholeSkill {
+    /// Its text.
+    pub text: Vec<u8>,
+    /// Its other files, if they can be listed.
+    pub files: Result<SkillFiles, ReadError>,
+}
+
+/// The files of a skill besides its text, and what identifies the whole.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SkillFiles {
+    /// All of them, however deep.
+    pub listing: ResourceListing,
+    /// What identifies the whole, if all of it can be counted.
+    pub tree_digest: Result<TreeDigest, ReadError>,
+}
+
 /// A place that holds skills.
 ///
 /// A source fails in parts: what is broken becomes a diagnostic in the listing, and everything
@@ -84,6 +106,24 @@ pub trait Source: Send + Sync + 'static {
         skill: &'a FoundSkill,
         path: &'a ResourcePath,
     ) -> SourceFuture<'a, Result<Vec<u8>, ReadError>>;
+
+    /// All of a skill at once: its text, its files, and what identifies the whole.
+    fn whole<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+    ) -> SourceFuture<'a, Result<WholeSkill, ReadError>> {
+        Box::pin(async move {
+            let text = self.read(skill).await?;
+            let files = match self.resources(skill, ResourceScope::Recursive).await {
+                Ok(listing) => {
+                    let tree_digest = TreeDigest::of_source(self, skill, &text, &listing).await;
+                    Ok(SkillFiles { listing, tree_digest })
+                }
+                Err(error) => Err(error),
+            };
+            Ok(WholeSkill { text, files })
+        })
+    }
 
     /// The folder on this machine that a change of it can be watched in, if there is one.
     fn watched_folder(&self) -> Option<&std::path::Path> {

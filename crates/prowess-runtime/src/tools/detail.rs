@@ -107,8 +107,11 @@ async fn file(
     resource: &str,
 ) -> Result<String, ToolOutcome> {
     let engine = invocation.engine;
-    let listing = skill.resources(ResourceScope::Recursive).await;
-    let files = listing.map(|listing| listing.resources).unwrap_or_default();
+    let listing = skill.resources(ResourceScope::Recursive).await.map_err(|error| {
+        let data = json!({"skill": name, "resource": resource, "cause": error.to_string()});
+        ToolOutcome::failed("resource_unreadable", data)
+    })?;
+    let files = listing.resources;
     let path = ResourcePath::parse(resource).ok();
     let known = path.filter(|path| files.iter().any(|file| file.path == *path));
     if let Some(path) = known {
