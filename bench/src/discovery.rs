@@ -56,7 +56,7 @@ fn medians<const N: usize>(
 
 /// A project with `count` skills of 3 KB with two scripts and two references each, in
 /// `.claude/skills`. Only the fields that every peer reads.
-fn project(count: usize) -> Result<PathBuf> {
+pub(crate) fn project(count: usize) -> Result<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-skills");
     fs::create_dir_all(&target)?;
     let project = target.canonicalize()?.join(count.to_string());
@@ -351,7 +351,7 @@ fn refresh_row(
 }
 
 /// The binary of the command line beside this one.
-fn prowess() -> Result<PathBuf> {
+pub(crate) fn prowess() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let path = own.parent().context("no folder")?.join("prowess");
     ensure!(path.exists(), "{} is not built", path.display());

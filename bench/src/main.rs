@@ -1,6 +1,7 @@
 //! `prowess-bench NAME`: runs a benchmark, prints goal, measurement and verdict of every row,
 //! and writes them to `bench/RESULTS.md`.
 
+mod disclosure;
 mod discovery;
 mod format;
 mod measure;
@@ -15,8 +16,12 @@ use results::{Row, Verdict};
 /// A benchmark: its name on the command line and what runs it.
 type Bench = (&'static str, fn() -> Result<Vec<Row>>);
 
-const BENCHES: &[Bench] =
-    &[("discovery", discovery::run), ("format", format::run), ("runtime", runtime::run)];
+const BENCHES: &[Bench] = &[
+    ("disclosure", disclosure::run),
+    ("discovery", discovery::run),
+    ("format", format::run),
+    ("runtime", runtime::run),
+];
 
 fn main() -> ExitCode {
     match run() {

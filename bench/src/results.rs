@@ -30,6 +30,12 @@ impl Row {
         Self::new(what, format!("≤ {most}×"), format!("{ratio:.2}× ({detail})"), verdict)
     }
 
+    /// A small ratio that must not be above `most`.
+    pub(crate) fn at_most_fine(what: &str, ratio: f64, most: f64, detail: &str) -> Self {
+        let verdict = if ratio <= most { Verdict::Pass } else { Verdict::Fail };
+        Self::new(what, format!("≤ {most}×"), format!("{ratio:.5}× ({detail})"), verdict)
+    }
+
     /// A ratio that must not be below `least`.
     pub(crate) fn at_least(what: &str, ratio: f64, least: f64, detail: &str) -> Self {
         let verdict = if ratio >= least { Verdict::Pass } else { Verdict::Fail };

@@ -9,7 +9,7 @@ use crate::beneath::ResourcePath;
 use crate::error::ReadError;
 use crate::found::FoundSkill;
 use crate::resource::{Resource, ResourceListing, ResourceScope};
-use crate::source::{Source, Trust, WholeSkill};
+use crate::source::{Source, SourceInfo, Trust, WholeSkill};
 
 /// A skill in a snapshot: what was found, and in which source.
 #[derive(Clone)]
@@ -29,6 +29,13 @@ pub struct SourceEntry {
     /// What `name@id` calls it: its label in small letters, made unique.
     pub id: String,
     pub(crate) source: Arc<dyn Source>,
+}
+
+impl SourceEntry {
+    /// What it is called, where it is, and how far it is believed.
+    pub fn info(&self) -> &SourceInfo {
+        self.source.info()
+    }
 }
 
 impl std::fmt::Debug for SourceEntry {

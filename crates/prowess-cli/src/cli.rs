@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use prowess_format::Profile;
 use prowess_runtime::interop::System;
-use prowess_runtime::{AgentName, SessionKey};
+use prowess_runtime::{AgentName, Budget, SessionKey};
 
 use crate::finder::Form;
 
@@ -54,6 +54,14 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Call a tool of the engine in a stored session, and print what comes of it.
     Call(CallArgs),
+    /// Print exactly what a model would be sent: system prompt, tools, messages.
+    Prompt(PromptArgs),
+    /// Show what a listing holds within a budget, what it drops, and who eats it.
+    Budget(BudgetArgs),
+    /// Replay scripted conversations and count the tokens of every request.
+    Tokens(ReplayArgs),
+    /// Replay scripted conversations under an ideal prefix cache.
+    Cache(ReplayArgs),
     /// Show, import and end stored sessions.
     Session(SessionArgs),
     /// List the rules of the linter, or explain one.
@@ -264,6 +272,57 @@ pub(crate) struct CallArgs {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct PromptArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+
+    /// What the host says first.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// Files with scripted conversations; without any, those that are built in.
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
+
+    /// Where the skills are that some of the built-in conversations use.
+    #[arg(long, value_name = "FOLDER", default_value = "../shared/corpus")]
+    pub(crate) corpus: PathBuf,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Presets, for a listing and for loaded skills:
+  200K window   16000 characters   10 skills (default)
+  128K window   10000 characters    6 skills
+   32K window    4000 characters    3 skills")]
+pub(crate) struct BudgetArgs {
+    /// The budget: `16000`, `4000 tokens` or `2% of 200000`. Without it, that of prowess.toml.
+    #[arg(value_name = "BUDGET")]
+    pub(crate) budget: Option<Budget>,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Which session, and which agent in it.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
@@ -409,6 +468,9 @@ impl Command {
             Self::Read(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
             Self::Call(arguments) => arguments.json,
+            Self::Prompt(arguments) => arguments.json,
+            Self::Budget(arguments) => arguments.json,
+            Self::Tokens(arguments) | Self::Cache(arguments) => arguments.json,
             Self::Session(arguments) => match &arguments.command {
                 SessionCommand::List { json } | SessionCommand::End { json, .. } => *json,
                 SessionCommand::Show(arguments) => arguments.json,

@@ -9,6 +9,13 @@ use prowess_store::SqliteSessions;
 
 use crate::cli::CatalogArgs;
 use crate::finder::Finder;
+use crate::tokens;
+
+fn settings(finder: &Finder) -> anyhow::Result<Settings> {
+    Settings::from_table(finder.config.runtime.clone()).with_context(|| {
+        finder.config.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+    })
+}
 
 /// The engine, and what waits for it.
 pub(crate) struct LocalEngine {
@@ -19,9 +26,7 @@ pub(crate) struct LocalEngine {
 impl LocalEngine {
     pub(crate) fn open(arguments: &CatalogArgs) -> anyhow::Result<Self> {
         let finder = Finder::new(arguments)?;
-        let settings = Settings::from_table(finder.config.runtime.clone()).with_context(|| {
-            finder.config.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
-        })?;
+        let settings = settings(&finder)?;
         let home = finder.home.clone().context("there is no home; set PROWESS_HOME")?;
         let database = home.join("prowess.db");
         let sessions = SqliteSessions::open(&database)
@@ -30,6 +35,21 @@ impl LocalEngine {
             .sessions(Arc::new(sessions))
             .content(Arc::new(FileContent::new(home)))
             .settings(settings)
+            .token_counter(Arc::new(tokens::count))
+            .build()?;
+        Ok(Self { runtime, finder })
+    }
+
+    /// An engine that keeps nothing, with other settings than those of `prowess.toml`.
+    pub(crate) fn passing(
+        arguments: &CatalogArgs,
+        change: impl FnOnce(Settings) -> Settings,
+    ) -> anyhow::Result<Self> {
+        let finder = Finder::new(arguments)?;
+        let settings = change(settings(&finder)?);
+        let runtime = Runtime::builder(finder.refreshed())
+            .settings(settings)
+            .token_counter(Arc::new(tokens::count))
             .build()?;
         Ok(Self { runtime, finder })
     }

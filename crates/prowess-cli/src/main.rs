@@ -8,8 +8,10 @@ mod engine;
 mod finder;
 mod locate;
 mod progress;
+mod replay;
 mod report;
 mod terminal;
+mod tokens;
 
 use std::error::Error;
 use std::io;
@@ -58,6 +60,10 @@ fn main() -> ExitCode {
         Command::Read(arguments) => commands::read::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Call(arguments) => commands::call::run(&arguments),
+        Command::Prompt(arguments) => commands::prompt::run(&arguments),
+        Command::Budget(arguments) => commands::budget::run(&arguments),
+        Command::Tokens(arguments) => commands::tokens::run(&arguments),
+        Command::Cache(arguments) => commands::cache::run(&arguments),
         Command::Session(arguments) => commands::session::run(&arguments.command),
         Command::Rules(arguments) => commands::rules::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),

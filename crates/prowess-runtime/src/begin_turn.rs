@@ -8,6 +8,7 @@ use crate::dispatch::{Commit, initialisation};
 use crate::event::{Event, EventKind};
 use crate::message::Message;
 use crate::outcome::ToolOutcome;
+use crate::prompt::{Placement, scope_of};
 use crate::runtime::{Engine, Runtime, stored_session};
 use crate::session::{
     AgentName, Change, DocSelection, LoadedSkill, Refusal, Reset, SelectedDoc, SessionDelta,
@@ -39,25 +40,37 @@ impl Runtime {
         let inner = &self.inner;
         let engine = Engine::new(inner, session, agent);
         let mut stored = stored_session(inner, session).await?;
-        let (catalog, mut snapshot) = inner.skills_of(session, agent).await;
+        let (catalog, mut view) = inner.skills_of(session, agent).await;
         // Whoever does not know which skills there are looks again.
         if stored.session.state(agent).skills.is_none() {
-            snapshot = catalog.refresh().await;
+            view = inner.view(&scope_of(session, agent), catalog.refresh().await);
         }
-        let declared = self.declared_loads(&engine, &snapshot, &request.loads).await?;
-        let (pinned, problems) = self.pinned(&engine, &snapshot, &request.pinned).await;
+        let snapshot = &view.snapshot;
+        let declared = self.declared_loads(&engine, snapshot, &request.loads).await?;
+        let (pinned, problems) = self.pinned(&engine, snapshot, &request.pinned).await;
         let reset = match inner.settings.load_mode {
             LoadMode::Session => Reset::Keep,
             LoadMode::Turn | LoadMode::Once => Reset::Clear,
         };
-        let mut messages = self.declared_messages(&declared);
-        messages.extend(pinned.iter().map(|skill| self.pinned_message(skill)));
-        messages.extend(request.message.clone());
+        let mut given = Vec::new();
+        // Where loaded text stands in the system prompt, it needs no message.
+        if inner.settings.placement == Placement::ToolResult {
+            given.extend(self.declared_messages(&declared));
+            given.extend(pinned.iter().map(|skill| self.pinned_message(skill)));
+        }
+        given.extend(request.message.clone());
         let attempts = inner.settings.max_commit_attempts.max(1);
         for _ in 0..attempts {
             let state = stored.session.state(agent);
-            let mut setup = initialisation(&state, &snapshot);
+            let (mut setup, excluded) =
+                initialisation(inner, &state, &view, session, agent).await?;
             setup.push(Change::BeginTurn { reset });
+            let note = inner.changes_of_catalog(&state, &view, session, agent).await?;
+            let changed = note.is_some();
+            if changed {
+                setup.push(Change::Tell { skills: view.known() });
+            }
+            let messages: Vec<Message> = note.into_iter().chain(given.clone()).collect();
             setup.extend(declared.iter().chain(&pinned).map(|skill| Change::Load {
                 skill: Box::new(skill.loaded.clone()),
                 model: skill.model.clone(),
@@ -66,8 +79,9 @@ impl Runtime {
                 inner,
                 session,
                 agent,
-                snapshot: &snapshot,
+                snapshot,
                 setup: setup.clone(),
+                excluded,
                 deltas: Vec::new(),
             };
             let delta = SessionDelta::new(agent.clone(), inner.settings.caps())
@@ -78,7 +92,11 @@ impl Runtime {
                 return Err(too_many(&refusal, &declared, &pinned));
             }
             let number = next.state(agent).turn;
-            let events = turn_events(&commit, number, &declared, &pinned);
+            let mut events = turn_events(&commit, number, &declared, &pinned);
+            if changed {
+                let message = "The model was told that the skills have changed";
+                events.push(commit.event(EventKind::SkillsChanged, number, message));
+            }
             match inner.sessions.commit(session, revision, delta, events.clone()).await {
                 Ok(revision) => {
                     inner.publish(session, &events);
@@ -177,10 +195,16 @@ impl Runtime {
             .iter()
             .map(|skill| {
                 let docs: Vec<Value> = skill.docs.iter().map(GivenDoc::to_json).collect();
-                json!({"name": skill.loaded.name, "body": skill.body, "docs": docs})
+                json!({
+                    "name": skill.loaded.name,
+                    "body": skill.body,
+                    "docs": docs,
+                    "doc_paths": skill.loaded.docs.paths(),
+                })
             })
             .collect();
-        let text = self.inner.texts.block("loaded_context", &json!({"skills": skills}));
+        let text =
+            self.inner.texts.block("loaded_context", &json!({"skills": skills, "left_out": []}));
         vec![Message::system(text)]
     }
 
@@ -259,7 +283,7 @@ fn turn_events(
     declared: &[Prepared],
     pinned: &[Prepared],
 ) -> Vec<Event> {
-    let mut events: Vec<Event> = commit.discovered(number).into_iter().collect();
+    let mut events: Vec<Event> = commit.discovered(number);
     events.push(commit.event(EventKind::TurnBegun, number, format!("Turn {number} began")));
     for skill in declared.iter().chain(pinned) {
         let name = &skill.loaded.name;

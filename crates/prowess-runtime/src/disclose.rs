@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use prowess_catalog::{CatalogSkill, LookupError, ReadError, ResourceKind, ResourcePath, Snapshot};
+use prowess_catalog::{
+    CatalogSkill, ContentError, LookupError, ReadError, ResourceKind, ResourcePath, Snapshot,
+};
 use prowess_format::{Arguments, Context, Digest};
 use serde_json::{Value, json};
 
 use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
-use crate::runtime::Engine;
+use crate::runtime::{Engine, Inner, content_failure};
 use crate::session::{KnownResources, LoadedSkill, SessionKey};
+use crate::visibility::Visibility;
 
 /// A skill that was opened to be loaded.
 pub(crate) struct Opened {
@@ -56,6 +59,51 @@ pub(crate) fn session_name(snapshot: &Snapshot, skill: &CatalogSkill) -> String 
     }
 }
 
+impl Inner {
+    /// The text of a skill as a session has pinned it, with its arguments; `None` if it is lost.
+    pub(crate) async fn pinned_text(
+        &self,
+        loaded: &LoadedSkill,
+        skill: Option<&CatalogSkill>,
+        session: &str,
+    ) -> Result<Option<String>, ContentError> {
+        let kept = match self.kept(loaded.digest).await {
+            // It was removed; nobody may be given it.
+            Err(ContentError::Corrupt(_)) => None,
+            kept => kept?,
+        };
+        let bytes: Option<Arc<[u8]>> = match (kept, skill) {
+            (Some(bytes), _) => Some(bytes),
+            (None, Some(skill)) if skill.found().digest == loaded.digest => {
+                skill.read().await.ok().map(Into::into)
+            }
+            (None, _) => None,
+        };
+        let Some(bytes) = bytes else { return Ok(None) };
+        let Ok(body) = body_of(&bytes) else { return Ok(None) };
+        Ok(Some(match skill {
+            Some(skill) => with_arguments(skill, body, &loaded.arguments, session),
+            None => body.to_owned(),
+        }))
+    }
+}
+
+/// Puts arguments into a text that has places for them; every other text stays as it is.
+fn with_arguments(skill: &CatalogSkill, body: &str, arguments: &str, session: &str) -> String {
+    let names = skill.found().frontmatter.arguments();
+    let has_places = body.contains("$ARGUMENTS") || body.contains("${CLAUDE_");
+    if arguments.is_empty() && names.is_empty() && !has_places {
+        return body.to_owned();
+    }
+    let path = skill.path();
+    let folder = path.parent().unwrap_or(Path::new("")).display().to_string();
+    Arguments::new(arguments)
+        .with_names(names)
+        .with_variable("CLAUDE_SKILL_DIR", folder)
+        .with_variable("CLAUDE_SESSION_ID", session)
+        .substitute(body)
+}
+
 impl Engine<'_> {
     /// The skill of this name, or what to tell the model.
     pub(crate) fn find<'s>(
@@ -73,7 +121,9 @@ impl Engine<'_> {
                     LookupError::Unknown { nearest, .. } => nearest,
                     _ => None,
                 };
-                let names = snapshot.skills().iter().map(|skill| skill.name().to_owned());
+                let shown = |skill: &&CatalogSkill| self.visibility(skill) < Visibility::ManualOnly;
+                let names = snapshot.skills().iter().filter(shown);
+                let names = names.map(|skill| skill.name().to_owned());
                 let (available, more) = self.some(names.collect());
                 let data = json!({
                     "skill": name, "available": available, "more": more, "nearest": nearest,
@@ -108,7 +158,7 @@ impl Engine<'_> {
         let whole = skill.whole().await.map_err(|error| read_failure(&path, &error))?;
         let body =
             body_of(&whole.text).map_err(|cause| unreadable("skill_not_text", &path, &cause))?;
-        let body = self.with_arguments(skill, body, arguments, session);
+        let body = with_arguments(skill, body, arguments, session.session());
         let mut notes = Vec::new();
         let mut note = |message: String| notes.push((EventKind::ResourcesUnlisted, message));
         let (resources, tree_digest) = match whole.files {
@@ -143,44 +193,11 @@ impl Engine<'_> {
         &self,
         loaded: &LoadedSkill,
         skill: Option<&CatalogSkill>,
-        arguments: &str,
         session: &SessionKey,
     ) -> Result<String, ToolOutcome> {
-        let lost = || ToolOutcome::failed("content_lost", json!({"skill": loaded.name}));
-        let bytes: Arc<[u8]> = match (self.kept(loaded.digest).await?, skill) {
-            (Some(bytes), _) => bytes,
-            (None, Some(skill)) if skill.found().digest == loaded.digest => {
-                skill.read().await.map_err(|_| lost())?.into()
-            }
-            (None, _) => return Err(lost()),
-        };
-        let body = body_of(&bytes).map_err(|_| lost())?;
-        Ok(match skill {
-            Some(skill) => self.with_arguments(skill, body, arguments, session),
-            None => body.to_owned(),
-        })
-    }
-
-    /// Puts arguments into a text that has places for them; every other text stays as it is.
-    fn with_arguments(
-        &self,
-        skill: &CatalogSkill,
-        body: &str,
-        arguments: &str,
-        session: &SessionKey,
-    ) -> String {
-        let names = skill.found().frontmatter.arguments();
-        let has_places = body.contains("$ARGUMENTS") || body.contains("${CLAUDE_");
-        if arguments.is_empty() && names.is_empty() && !has_places {
-            return body.to_owned();
-        }
-        let path = skill.path();
-        let folder = path.parent().unwrap_or(Path::new("")).display().to_string();
-        Arguments::new(arguments)
-            .with_names(names)
-            .with_variable("CLAUDE_SKILL_DIR", folder)
-            .with_variable("CLAUDE_SESSION_ID", session.session())
-            .substitute(body)
+        let text = self.inner.pinned_text(loaded, skill, session.session()).await;
+        let text = text.map_err(|error| content_failure(&error))?;
+        text.ok_or_else(|| ToolOutcome::failed("content_lost", json!({"skill": loaded.name})))
     }
 
     /// The paths of a skill's docs, in order.

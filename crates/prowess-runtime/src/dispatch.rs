@@ -14,7 +14,8 @@ use crate::gate::{Declared, Registered, gate};
 use crate::interceptor::{Intercepted, Interception};
 use crate::message::{Expansion, Message, ToolCall, ToolResult};
 use crate::outcome::ToolOutcome;
-use crate::runtime::{Engine, Inner, Runtime, load_limit, stored_session};
+use crate::prompt::{ListingMode, scope_of};
+use crate::runtime::{Engine, Inner, Runtime, SkillView, load_limit, stored_session};
 use crate::session::{
     AgentName, Applied, Change, KnownSkills, Refusal, SessionDelta, SessionKey, SessionState,
     StateDelta,
@@ -124,17 +125,18 @@ impl<'a> Batch<'a> {
     async fn run(&self) -> Result<StepResult, RuntimeError> {
         let stored = stored_session(self.inner, self.session).await?;
         let state = stored.session.state(self.agent);
-        let (_, snapshot) = self.inner.skills_of(self.session, self.agent).await;
+        let (_, view) = self.inner.skills_of(self.session, self.agent).await;
         let before = self.committed_before(&state).await?;
-        let declared = self.inner.declared(&snapshot);
-        let (ran, deltas) = self.run_all(&state, &snapshot, &declared.1, &before).await;
-        let setup = initialisation(&state, &snapshot);
+        let (ran, deltas) = self.run_all(&state, &view.snapshot, &view.declared, &before).await;
+        let (setup, excluded) =
+            initialisation(self.inner, &state, &view, self.session, self.agent).await?;
         let commit = Commit {
             inner: self.inner,
             session: self.session,
             agent: self.agent,
-            snapshot: &snapshot,
+            snapshot: &view.snapshot,
             setup,
+            excluded,
             deltas,
         };
         let step = StepCommit { batch: self, ran, before };
@@ -315,12 +317,30 @@ fn again(result: &ToolResult) -> ToolOutcome {
     outcome
 }
 
-/// The session learns which skills there are, if it does not know.
-pub(crate) fn initialisation(state: &SessionState, snapshot: &Snapshot) -> Vec<Change> {
-    match state.skills {
-        Some(_) => Vec::new(),
-        None => vec![Change::Initialise { skills: KnownSkills::of(snapshot) }],
+/// The session learns which skills there are, if it does not know, and its listing is frozen. Also
+/// says how many skills did not fit into it.
+pub(crate) async fn initialisation(
+    inner: &Inner,
+    state: &SessionState,
+    view: &SkillView,
+    session: &SessionKey,
+    agent: &AgentName,
+) -> Result<(Vec<Change>, usize), RuntimeError> {
+    if state.skills.is_some() {
+        return Ok((Vec::new(), 0));
     }
+    let manifest = KnownSkills::manifest(&view.snapshot);
+    inner.keep(manifest.into_bytes()).await?;
+    let mut excluded = 0;
+    let listing = match inner.settings.listing.mode {
+        ListingMode::Live => None,
+        ListingMode::Stable => {
+            let listing = inner.listing(&view.snapshot, &scope_of(session, agent), None);
+            excluded = listing.excluded();
+            Some(inner.keep(listing.text.into_bytes()).await?)
+        }
+    };
+    Ok((vec![Change::Initialise { skills: view.known(), listing }], excluded))
 }
 
 /// Something to be committed, as often as it takes.
@@ -330,6 +350,8 @@ pub(crate) struct Commit<'a> {
     pub(crate) agent: &'a AgentName,
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) setup: Vec<Change>,
+    /// How many skills did not fit into the listing that is frozen.
+    pub(crate) excluded: usize,
     pub(crate) deltas: Vec<StateDelta>,
 }
 
@@ -346,13 +368,21 @@ impl Commit<'_> {
     }
 
     /// What initialising has to say.
-    pub(crate) fn discovered(&self, turn: u64) -> Option<Event> {
+    pub(crate) fn discovered(&self, turn: u64) -> Vec<Event> {
         let is_new = self.setup.iter().any(|change| matches!(change, Change::Initialise { .. }));
         let (skills, sources) = (self.snapshot.skills().len(), self.snapshot.sources().len());
         let s = |count: usize| if count == 1 { "" } else { "s" };
         let message =
             format!("Discovered {skills} skill{} from {sources} source{}", s(skills), s(sources));
-        is_new.then(|| self.event(EventKind::SkillsDiscovered, turn, message))
+        if !is_new {
+            return Vec::new();
+        }
+        let mut events = vec![self.event(EventKind::SkillsDiscovered, turn, message)];
+        if self.excluded > 0 {
+            let message = format!("Description budget exceeded, {} skills excluded", self.excluded);
+            events.push(self.event(EventKind::BudgetExceeded, turn, message));
+        }
+        events
     }
 
     async fn step(

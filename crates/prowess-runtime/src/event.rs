@@ -26,6 +26,10 @@ macro_rules! kinds {
 kinds! {
     /// The skills of a session were found.
     SkillsDiscovered Info;
+    /// Not all skills fit into the listing.
+    BudgetExceeded Warning;
+    /// The model was told that there are other skills now.
+    SkillsChanged Info;
     /// A turn began.
     TurnBegun Info;
     /// A skill was loaded, or its text was given again.

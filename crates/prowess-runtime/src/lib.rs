@@ -16,6 +16,7 @@ mod interceptor;
 pub mod interop;
 mod message;
 mod outcome;
+mod prompt;
 mod runtime;
 mod session;
 mod settings;
@@ -25,12 +26,17 @@ mod tool;
 mod tools;
 mod transcript;
 mod turn;
+mod visibility;
 
 pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
 pub use message::{Expansion, Message, Part, Role, ToolCall, ToolResult, Usage};
 pub use outcome::{ArtifactRef, ToolOutcome};
+pub use prompt::{
+    Budget, InvalidBudget, ListedSkill, Listing, ListingMode, ListingSlot, MAX_DESCRIPTION,
+    MAX_WARNING, MAX_WARNINGS, Placement, Prompt, PromptRequest, TokenCounter, estimate_tokens,
+};
 pub use runtime::{Blocked, Runtime, RuntimeBuilder};
 pub use session::{
     AgentName, Applied, Caps, Change, DocMode, DocSelection, InvalidAgentName, InvalidSessionKey,
@@ -38,7 +44,7 @@ pub use session::{
     Refusal, Reset, SelectedDoc, Session, SessionDelta, SessionKey, SessionState, StateDelta,
     WhenFull,
 };
-pub use settings::{InvalidSettings, LoadMode, Settings};
+pub use settings::{Guidance, InvalidSettings, ListingSettings, LoadMode, Settings};
 pub use store::{
     Lifetime, MemorySessions, Revision, SessionStore, SessionSummary, StoreError, StoreFuture,
     StoredSession,
@@ -47,3 +53,4 @@ pub use texts::{Texts, TextsError};
 pub use tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit, tool_fn};
 pub use transcript::{Expanded, expand, result_of};
 pub use turn::{LoadRequest, RuntimeError, Turn, TurnRequest};
+pub use visibility::{Visibility, VisibilityFilter};

@@ -1,10 +1,12 @@
 //! The engine: what doors call.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arc_swap::ArcSwap;
-use prowess_catalog::{Catalog, ContentError, ContentStore, MemoryContent, Scope, Snapshot};
+use arc_swap::ArcSwapOption;
+use prowess_catalog::{
+    Catalog, CatalogSkill, ContentError, ContentStore, MemoryContent, Scope, Snapshot,
+};
 use prowess_format::Digest;
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -14,8 +16,10 @@ use crate::gate::{Declared, ToolTable, gate};
 use crate::interceptor::Interceptor;
 use crate::message::Message;
 use crate::outcome::ToolOutcome;
+use crate::prompt::{TokenCounter, default_counter, scope_of};
 use crate::session::{
-    AgentName, Change, LoadedSkill, SelectedDoc, SessionDelta, SessionKey, SessionState, WhenFull,
+    AgentName, Change, KnownSkills, LoadedSkill, SelectedDoc, SessionDelta, SessionKey,
+    SessionState, WhenFull,
 };
 use crate::settings::Settings;
 use crate::store::{MemorySessions, Revision, SessionStore, StoreError, StoredSession};
@@ -24,6 +28,7 @@ use crate::tool::{Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit};
 use crate::tools::load_tools;
 use crate::transcript::result_of;
 use crate::turn::RuntimeError;
+use crate::visibility::{Visibilities, Visibility, VisibilityFilter};
 
 /// So many catalogs of users, sessions and agents are kept at hand.
 const CATALOGS_AT_HAND: usize = 256;
@@ -56,8 +61,12 @@ pub struct Runtime {
 
 pub(crate) struct Inner {
     catalog: Catalog,
-    /// The catalogs of users, sessions and agents, where sources depend on them.
-    scoped: Mutex<HashMap<Scope, Catalog>>,
+    /// What everybody sees, where nothing depends on who asks.
+    shared: ArcSwapOption<SkillView>,
+    /// What users, sessions and agents see, where it does.
+    scoped: Mutex<HashMap<Scope, Scoped>>,
+    pub(crate) visibilities: Visibilities,
+    pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) sessions: Arc<dyn SessionStore>,
     content: Arc<dyn ContentStore>,
     pub(crate) tools: ToolTable,
@@ -66,8 +75,34 @@ pub(crate) struct Inner {
     sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) settings: Settings,
     pub(crate) texts: Texts,
-    /// Which skills declare which tools, for the snapshot that was asked for last.
-    declared: ArcSwap<(Option<Snapshot>, Declared)>,
+}
+
+/// The catalog of somebody, and what of it was seen last.
+struct Scoped {
+    catalog: Catalog,
+    view: Option<Arc<SkillView>>,
+}
+
+/// The skills that somebody sees, and what follows from them.
+pub(crate) struct SkillView {
+    /// The snapshot with everything in it.
+    base: Snapshot,
+    /// Without what is hidden.
+    pub(crate) snapshot: Snapshot,
+    pub(crate) declared: Declared,
+    known: OnceLock<KnownSkills>,
+}
+
+impl SkillView {
+    fn new(base: Snapshot, snapshot: Snapshot) -> Arc<Self> {
+        let declared = Declared::of(&snapshot);
+        Arc::new(Self { base, snapshot, declared, known: OnceLock::new() })
+    }
+
+    /// What identifies them.
+    pub(crate) fn known(&self) -> KnownSkills {
+        *self.known.get_or_init(|| KnownSkills::of(&self.snapshot))
+    }
 }
 
 impl std::fmt::Debug for Runtime {
@@ -90,6 +125,8 @@ pub struct RuntimeBuilder {
     interceptors: Vec<Arc<dyn Interceptor>>,
     sinks: Vec<Arc<dyn EventSink>>,
     settings: Settings,
+    filter: Option<Arc<dyn VisibilityFilter>>,
+    counter: Arc<dyn TokenCounter>,
 }
 
 impl RuntimeBuilder {
@@ -144,11 +181,33 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Decides for users, sessions and agents which skills they see.
+    pub fn visibility(mut self, filter: Arc<dyn VisibilityFilter>) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// Counts tokens. Estimated unless said otherwise.
+    pub fn token_counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
+        self.counter = counter;
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Result<Runtime, TextsError> {
+        let mut texts = Texts::prowess()?;
+        if let Some(template) = &self.settings.listing.template {
+            texts.set_block("listing", template)?;
+        }
         let inner = Inner {
             catalog: self.catalog,
+            shared: ArcSwapOption::empty(),
             scoped: Mutex::default(),
+            visibilities: Visibilities {
+                settings: self.settings.visibility.clone(),
+                filter: self.filter,
+            },
+            counter: self.counter,
             sessions: self.sessions,
             content: self.content,
             tools: self.tools,
@@ -156,8 +215,7 @@ impl RuntimeBuilder {
             interceptors: self.interceptors,
             sinks: self.sinks,
             settings: self.settings,
-            texts: Texts::prowess()?,
-            declared: ArcSwap::from_pointee((None, Declared::default())),
+            texts,
         };
         Ok(Runtime { inner: Arc::new(inner) })
     }
@@ -179,6 +237,8 @@ impl Runtime {
             interceptors: Vec::new(),
             sinks: Vec::new(),
             settings: Settings::default(),
+            filter: None,
+            counter: default_counter(),
         }
     }
 
@@ -199,11 +259,7 @@ impl Runtime {
 
     /// The declarations of all tools, sorted by name.
     pub fn declarations(&self) -> Vec<ToolDeclaration> {
-        let tools = self.inner.tools.names().into_iter();
-        tools
-            .filter_map(|name| self.inner.tools.get(name))
-            .map(|registered| registered.tool.declaration().clone())
-            .collect()
+        self.inner.declarations()
     }
 
     /// Whether a tool could be called now: it is there, and its skill is loaded. Every call is
@@ -214,11 +270,14 @@ impl Runtime {
         state: &SessionState,
         snapshot: &Snapshot,
     ) -> Result<(), Blocked> {
-        let declared = self.inner.declared(snapshot);
-        match self.inner.tools.get(tool) {
-            None => Err(Blocked::UnknownTool),
-            Some(registered) => gate(tool, registered, &declared.1, state)
+        let shared = self.inner.shared.load();
+        let known = shared.as_ref().filter(|view| view.snapshot.is_same(snapshot));
+        let fresh = known.is_none().then(|| Declared::of(snapshot));
+        let declared = known.map(|view| &view.declared).or(fresh.as_ref());
+        match (self.inner.tools.get(tool), declared) {
+            (Some(registered), Some(declared)) => gate(tool, registered, declared, state)
                 .map_err(|skill| Blocked::SkillNotLoaded(skill.to_owned())),
+            _ => Err(Blocked::UnknownTool),
         }
     }
 
@@ -234,7 +293,7 @@ impl Runtime {
 
     /// The skills that an agent of a session can see.
     pub async fn snapshot(&self, session: &SessionKey, agent: &AgentName) -> Snapshot {
-        self.inner.skills_of(session, agent).await.1
+        self.inner.skills_of(session, agent).await.1.snapshot.clone()
     }
 
     /// Changes the state of an agent from outside, such as with a state of another system. All of
@@ -245,19 +304,41 @@ impl Runtime {
         agent: &AgentName,
         changes: Vec<Change>,
     ) -> Result<Revision, RuntimeError> {
+        let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps());
+        self.commit_alone(session, delta.with_setup(changes)).await
+    }
+
+    /// Commits something that depends on nothing, as often as it takes.
+    async fn commit_alone(
+        &self,
+        session: &SessionKey,
+        delta: SessionDelta,
+    ) -> Result<Revision, RuntimeError> {
         let attempts = self.inner.settings.max_commit_attempts.max(1);
         for _ in 0..attempts {
             let stored = stored_session(&self.inner, session).await?;
-            let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps())
-                .with_setup(changes.clone());
-            let committed =
-                self.inner.sessions.commit(session, stored.revision, delta, Vec::new()).await;
+            let committed = self
+                .inner
+                .sessions
+                .commit(session, stored.revision, delta.clone(), Vec::new())
+                .await;
             match committed {
                 Err(StoreError::Conflict { .. }) => {}
                 committed => return Ok(committed?),
             }
         }
         Err(RuntimeError::TooBusy { attempts })
+    }
+
+    /// Appends messages to the transcript of an agent, such as the last words of the model.
+    pub async fn append(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        messages: Vec<Message>,
+    ) -> Result<Revision, RuntimeError> {
+        let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps());
+        self.commit_alone(session, delta.with_messages(messages)).await
     }
 
     /// Removes content that no session refers to any more, and says how many pieces.
@@ -297,48 +378,70 @@ async fn on_a_thread<T: Send + 'static>(
 }
 
 impl Inner {
+    /// The declarations of all tools, sorted by name.
+    pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
+        let tools = self.tools.names().into_iter().filter_map(|name| self.tools.get(name));
+        tools
+            .map(|registered| {
+                let mut declaration = registered.tool.declaration().clone();
+                if let Some(text) = self.settings.tool_descriptions.get(&declaration.name) {
+                    declaration.description.clone_from(text);
+                }
+                declaration
+            })
+            .collect()
+    }
+
     /// The catalog and the skills that an agent of a session can see.
     pub(crate) async fn skills_of(
         &self,
         session: &SessionKey,
         agent: &AgentName,
-    ) -> (Catalog, Snapshot) {
-        let catalog = self.catalog_of(session, agent);
-        let snapshot = catalog.snapshot();
-        match snapshot.generation() {
-            0 => {
-                let snapshot = catalog.refresh().await;
-                (catalog, snapshot)
-            }
-            _ => (catalog, snapshot),
+    ) -> (Catalog, Arc<SkillView>) {
+        let scope = scope_of(session, agent);
+        let catalog = self.catalog_of(&scope);
+        let mut base = catalog.snapshot();
+        if base.generation() == 0 {
+            base = catalog.refresh().await;
         }
+        let view = self.view(&scope, base);
+        (catalog, view)
     }
 
-    fn catalog_of(&self, session: &SessionKey, agent: &AgentName) -> Catalog {
-        if !self.catalog.depends_on_scope() {
+    /// What somebody sees of a snapshot.
+    pub(crate) fn view(&self, scope: &Scope, base: Snapshot) -> Arc<SkillView> {
+        let is_current = |view: &Arc<SkillView>| view.base.is_same(&base);
+        if !self.catalog.depends_on_scope() && !self.visibilities.can_hide() {
+            if let Some(view) = self.shared.load_full().filter(is_current) {
+                return view;
+            }
+            let view = SkillView::new(base.clone(), base);
+            self.shared.store(Some(Arc::clone(&view)));
+            return view;
+        }
+        let mut scoped = self.scoped.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = scoped.get_mut(scope);
+        if let Some(view) = entry.as_ref().and_then(|it| it.view.clone()).filter(is_current) {
+            return view;
+        }
+        let visible = self.visibilities.visible(scope, &base);
+        let view = SkillView::new(base, visible);
+        if let Some(entry) = entry {
+            entry.view = Some(Arc::clone(&view));
+        }
+        view
+    }
+
+    fn catalog_of(&self, scope: &Scope) -> Catalog {
+        if !self.catalog.depends_on_scope() && !self.visibilities.can_hide() {
             return self.catalog.clone();
         }
-        let scope = Scope::new()
-            .with_user(session.user())
-            .with_session(session.session())
-            .with_agent(agent.as_str());
         let mut scoped = self.scoped.lock().unwrap_or_else(PoisonError::into_inner);
-        if scoped.len() >= CATALOGS_AT_HAND && !scoped.contains_key(&scope) {
+        if scoped.len() >= CATALOGS_AT_HAND && !scoped.contains_key(scope) {
             scoped.clear();
         }
-        let make = || self.catalog.for_scope(&scope);
-        scoped.entry(scope.clone()).or_insert_with(make).clone()
-    }
-
-    /// Which skills declare which tools.
-    pub(crate) fn declared(&self, snapshot: &Snapshot) -> Arc<(Option<Snapshot>, Declared)> {
-        let known = self.declared.load_full();
-        if known.0.as_ref().is_some_and(|known| known.is_same(snapshot)) {
-            return known;
-        }
-        let fresh = Arc::new((Some(snapshot.clone()), Declared::of(snapshot)));
-        self.declared.store(Arc::clone(&fresh));
-        fresh
+        let make = || Scoped { catalog: self.catalog.for_scope(scope), view: None };
+        scoped.entry(scope.clone()).or_insert_with(make).catalog.clone()
     }
 
     /// Tells everybody who wants to know.
@@ -405,7 +508,14 @@ impl<'a> Engine<'a> {
 
     /// The skills that are there now.
     pub(crate) async fn look_again(&self) -> Snapshot {
-        self.inner.catalog_of(self.session, self.agent).refresh().await
+        let scope = scope_of(self.session, self.agent);
+        let base = self.inner.catalog_of(&scope).refresh().await;
+        self.inner.view(&scope, base).snapshot.clone()
+    }
+
+    /// How far a skill shows itself to this agent.
+    pub(crate) fn visibility(&self, skill: &CatalogSkill) -> Visibility {
+        self.inner.visibilities.of(&scope_of(self.session, self.agent), skill)
     }
 
     /// Why one more skill cannot be loaded.
@@ -418,14 +528,6 @@ impl<'a> Engine<'a> {
 
     pub(crate) async fn keep(&self, bytes: Vec<u8>) -> Result<Digest, ToolOutcome> {
         self.inner.keep(bytes).await.map_err(|error| content_failure(&error))
-    }
-
-    pub(crate) async fn kept(&self, digest: Digest) -> Result<Option<Arc<[u8]>>, ToolOutcome> {
-        match self.inner.kept(digest).await {
-            // It was removed; nobody may be given it.
-            Err(ContentError::Corrupt(_)) => Ok(None),
-            other => other.map_err(|error| content_failure(&error)),
-        }
     }
 
     /// Whether the result of a call is still in the conversation. A skill that no call has loaded
@@ -478,7 +580,7 @@ pub(crate) fn load_limit(skill: &str, limit: usize, loaded: &[&str]) -> ToolOutc
     ToolOutcome::failed("load_limit", data).about(skill)
 }
 
-fn content_failure(error: &ContentError) -> ToolOutcome {
+pub(crate) fn content_failure(error: &ContentError) -> ToolOutcome {
     ToolOutcome::error(error.code(), format!("Error: {error}"))
         .with_hint("Tell the user that the content store failed.")
 }

@@ -1,8 +1,12 @@
 //! What a host can set.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::prompt::{Budget, ListingMode, ListingSlot, Placement};
 use crate::session::{Caps, WhenFull};
+use crate::visibility::Visibility;
 
 /// How long loaded skills stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +21,65 @@ pub enum LoadMode {
     Session,
 }
 
+/// What a model is told about using skills.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Guidance {
+    /// A few lines of ours.
+    #[default]
+    Default,
+    /// Nothing.
+    None,
+    /// These words.
+    Text(String),
+}
+
+impl From<String> for Guidance {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "default" => Self::Default,
+            "none" | "" => Self::None,
+            _ => Self::Text(text),
+        }
+    }
+}
+
+impl From<Guidance> for String {
+    fn from(guidance: Guidance) -> Self {
+        match guidance {
+            Guidance::Default => "default".to_owned(),
+            Guidance::None => "none".to_owned(),
+            Guidance::Text(text) => text,
+        }
+    }
+}
+
+/// How skills are listed: the section `[runtime.listing]` of `prowess.toml`.
+///
+/// ```toml
+/// [runtime.listing]
+/// budget = 16000                 # characters; or "4000 tokens", "2% of 200000"
+/// mode = "stable"                # or "live"
+/// slot = "system_prompt"         # or "tool_description"
+/// guidance = "default"           # or "none", or your own words
+/// template = "Skills:\n{{ entries }}"
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ListingSettings {
+    /// What the entries may cost.
+    pub budget: Budget,
+    /// Whether it changes during a session.
+    pub mode: ListingMode,
+    /// Where it stands.
+    pub slot: ListingSlot,
+    /// What a model is told about using skills.
+    pub guidance: Guidance,
+    /// What stands around the entries, if not the default: a template that holds `{{ entries }}`.
+    pub template: Option<String>,
+}
+
 /// The settings of a runtime, with the section `[runtime]` of `prowess.toml` as their other form.
 ///
 /// ```toml
@@ -27,6 +90,14 @@ pub enum LoadMode {
 /// max_given_bytes = 262144       # what one result may hold of docs and resources
 /// max_listed_names = 50          # how many names an error lists
 /// max_commit_attempts = 32
+/// placement = "tool_result"      # where loaded text stands; or "system"
+/// max_context_tokens = 20000     # of loaded text whose own message is gone
+///
+/// [runtime.visibility]           # listed, name-only, manual-only or hidden
+/// deploy = "manual-only"
+///
+/// [runtime.tool_descriptions]
+/// load_skill = "Read a skill."
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -44,6 +115,16 @@ pub struct Settings {
     pub max_listed_names: usize,
     /// How often a commit is tried again when somebody else was faster.
     pub max_commit_attempts: usize,
+    /// Where the text of loaded skills stands.
+    pub placement: Placement,
+    /// How many tokens of loaded text come back whose own message is gone.
+    pub max_context_tokens: usize,
+    /// How skills are listed.
+    pub listing: ListingSettings,
+    /// How far skills show themselves, by name.
+    pub visibility: BTreeMap<String, Visibility>,
+    /// Other descriptions of tools, by name.
+    pub tool_descriptions: BTreeMap<String, String>,
 }
 
 /// Why a section `[runtime]` cannot be used.
@@ -61,6 +142,11 @@ impl Default for Settings {
             max_given_bytes: 256 << 10,
             max_listed_names: 50,
             max_commit_attempts: 32,
+            placement: Placement::default(),
+            max_context_tokens: 20_000,
+            listing: ListingSettings::default(),
+            visibility: BTreeMap::new(),
+            tool_descriptions: BTreeMap::new(),
         }
     }
 }
@@ -80,6 +166,11 @@ impl Settings {
         with_max_given_bytes max_given_bytes: usize;
         with_max_listed_names max_listed_names: usize;
         with_max_commit_attempts max_commit_attempts: usize;
+        with_placement placement: Placement;
+        with_max_context_tokens max_context_tokens: usize;
+        with_listing listing: ListingSettings;
+        with_visibility visibility: BTreeMap<String, Visibility>;
+        with_tool_descriptions tool_descriptions: BTreeMap<String, String>;
     }
 
     /// The settings in a section `[runtime]`.

@@ -76,6 +76,13 @@ impl Texts {
         Ok(Self { environment })
     }
 
+    /// Puts another template in the place of a block.
+    pub(crate) fn set_block(&mut self, name: &str, template: &str) -> Result<(), TextsError> {
+        let name = format!("block.{name}");
+        let added = self.environment.add_template_owned(name.clone(), template.to_owned());
+        added.map_err(|cause| TextsError::Template { name, cause: Box::new(cause) })
+    }
+
     /// Writes what the model sees of an outcome, and what a transcript keeps.
     pub(crate) fn render(&self, outcome: &mut ToolOutcome) {
         if !outcome.is_unwritten {

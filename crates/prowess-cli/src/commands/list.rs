@@ -13,6 +13,7 @@ use crate::finder::Finder;
 use crate::progress;
 use crate::report;
 use crate::terminal::safe_line;
+use crate::tokens;
 
 /// About so many characters are a token.
 const CHARS_PER_TOKEN: usize = 4;
@@ -129,8 +130,7 @@ fn exact_tokens(finder: &Finder, skill: &CatalogSkill) -> Option<usize> {
     let bytes = finder.wait(skill.read()).ok()?;
     let text = std::str::from_utf8(&bytes).ok()?;
     let split = prowess_format::split(text, bytes.len()).ok()?;
-    let encoder = tiktoken_rs::o200k_base_singleton();
-    Some(encoder.encode_ordinary(&text[split.body]).len())
+    Some(tokens::count(&text[split.body]))
 }
 
 /// What is no resource, and why.

@@ -1,5 +1,6 @@
 //! How a session's state changes: by deltas, in the order of calls, each of them once.
 
+use prowess_format::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -39,6 +40,14 @@ impl StateDelta {
 pub enum Change {
     /// The session knows which skills there are.
     Initialise {
+        /// Which.
+        skills: KnownSkills,
+        /// The listing that it will see.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        listing: Option<Digest>,
+    },
+    /// The model was told that there are other skills now.
+    Tell {
         /// Which.
         skills: KnownSkills,
     },
@@ -224,7 +233,12 @@ impl SessionState {
         evicted: &mut Vec<String>,
     ) -> Result<(), Refusal> {
         match change {
-            Change::Initialise { skills } => self.skills = Some(*skills),
+            Change::Initialise { skills, listing } => {
+                self.skills = Some(*skills);
+                self.told = Some(*skills);
+                self.listing = *listing;
+            }
+            Change::Tell { skills } => self.told = Some(*skills),
             Change::Forget => self.skills = None,
             Change::Adopt { state } => *self = SessionState::clone(state),
             Change::BeginTurn { reset } => {

@@ -29,6 +29,13 @@ pub struct SessionState {
     /// Which skills there were when the session was initialised. `None`: the next run looks again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<KnownSkills>,
+    /// The listing that was frozen when the session was initialised; the text is in the content
+    /// store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listing: Option<Digest>,
+    /// The skills that the model was told of last, by the listing or by a note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<KnownSkills>,
     /// The loaded skills, in the order in which they were loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loaded: Vec<LoadedSkill>,
@@ -87,6 +94,12 @@ pub struct KnownSkills {
 impl KnownSkills {
     /// The skills of a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
+        let digest = Digest::of(Self::manifest(snapshot).as_bytes());
+        Self { count: snapshot.skills().len(), digest }
+    }
+
+    /// The names and digests that identify the skills of a snapshot, one per line.
+    pub(crate) fn manifest(snapshot: &Snapshot) -> String {
         let mut text = String::new();
         for skill in snapshot.skills() {
             text.push_str(skill.name());
@@ -94,7 +107,7 @@ impl KnownSkills {
             text.push_str(&skill.found().digest.hex());
             text.push('\n');
         }
-        Self { count: snapshot.skills().len(), digest: Digest::of(text.as_bytes()) }
+        text
     }
 }
 
@@ -312,6 +325,7 @@ impl SessionState {
         let skills = self.loaded.iter().flat_map(|skill| {
             std::iter::once(skill.digest).chain(skill.docs.docs.iter().filter_map(|doc| doc.digest))
         });
-        skills.collect()
+        let told = self.told.map(|told| told.digest);
+        skills.chain(self.listing).chain(told).collect()
     }
 }

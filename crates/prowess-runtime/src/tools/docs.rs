@@ -11,6 +11,7 @@ use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
 use crate::session::{Change, DocMode};
 use crate::tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture};
+use crate::visibility::Visibility;
 
 const LIST: &str = "skill_list_docs";
 const SELECT: &str = "skill_select_docs";
@@ -41,6 +42,10 @@ async fn list(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
     let mut arguments = CallArguments::new(LIST, &call.arguments)?;
     let skill = engine.find(snapshot, &arguments.skill()?)?;
     let name = session_name(snapshot, skill);
+    let is_manual = engine.visibility(skill) == Visibility::ManualOnly;
+    if is_manual && !invocation.state.is_loaded(&name) {
+        return Err(ToolOutcome::failed("manual_only", json!({"skill": name})).about(name));
+    }
     let docs = engine.doc_paths(skill).await.map_err(|failure| failure.about(&name))?;
     let docs: Vec<&str> = docs.iter().map(ResourcePath::as_str).collect();
     Ok(ToolOutcome::coded("docs_listed", json!({"skill": name, "docs": docs})).about(name))

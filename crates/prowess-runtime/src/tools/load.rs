@@ -10,6 +10,7 @@ use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
 use crate::session::{Change, DocMode, DocSelection, KnownResources, LoadedSkill, SelectedDoc};
 use crate::tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture};
+use crate::visibility::Visibility;
 
 const NAME: &str = "load_skill";
 
@@ -113,6 +114,9 @@ async fn load_first(
     if let Some(refusal) = engine.refusal(state, name) {
         return Err(refusal);
     }
+    if engine.visibility(skill) == Visibility::ManualOnly {
+        return Err(ToolOutcome::failed("manual_only", json!({"skill": name})).about(name));
+    }
     let typed = request.arguments.as_deref().unwrap_or_default();
     let about = |failure: ToolOutcome| failure.about(name);
     let opened = engine.open_skill(snapshot, skill, typed, session).await.map_err(about)?;
@@ -161,12 +165,12 @@ async fn load_again(
     let has_new_arguments = typed.is_some_and(|typed| typed != loaded.arguments);
     if !is_here || has_new_arguments {
         let typed = typed.unwrap_or(&loaded.arguments);
-        let body = engine.pinned_body(loaded, skill, typed, session).await.map_err(about)?;
         let mut again = LoadedSkill::new(&loaded.name, loaded.digest);
         again.tree_digest = loaded.tree_digest;
         again.version.clone_from(&loaded.version);
         again.resources.clone_from(&loaded.resources);
         typed.clone_into(&mut again.arguments);
+        let body = engine.pinned_body(&again, skill, session).await.map_err(about)?;
         again.call = Some(call.id.clone());
         again.docs = selection(&new, request.all_docs, Some(&call.id));
         let outcome = given(&again, &body, &new).with_data("update_available", is_update);

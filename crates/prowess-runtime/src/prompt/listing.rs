@@ -1,0 +1,366 @@
+//! Level 1: names and descriptions that fit a budget.
+
+use std::collections::BTreeSet;
+
+use prowess_catalog::{CatalogSkill, Scope, Snapshot};
+use prowess_format::{Level, is_deceptive};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::budget::{Budget, TokenCounter};
+use crate::session::{KnownResources, SessionState};
+use crate::texts::Texts;
+use crate::visibility::{Visibilities, Visibility};
+
+/// Whether a listing changes during a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListingMode {
+    /// It is frozen when the session begins; changes of the catalog become a note.
+    #[default]
+    Stable,
+    /// It is written anew for every request: what is loaded is marked, comes first, and is exempt
+    /// from the budget.
+    Live,
+}
+
+/// Where a listing stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListingSlot {
+    /// In the system prompt.
+    #[default]
+    SystemPrompt,
+    /// In the description of the load tool.
+    ToolDescription,
+}
+
+/// The most characters of a description in a listing; the rest is cut, and that is marked.
+pub const MAX_DESCRIPTION: usize = 1_024;
+/// The most warnings about loading in a listing; the rest is counted.
+pub const MAX_WARNINGS: usize = 20;
+/// The most characters of one warning.
+pub const MAX_WARNING: usize = 1_000;
+
+/// A listing, and what did not fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The text.
+    pub text: String,
+    /// Who is in it with everything, in its order, and what each costs.
+    pub shown: Vec<ListedSkill>,
+    /// Who is in it by name alone.
+    pub named: Vec<String>,
+    /// Who is only counted.
+    pub counted: Vec<String>,
+    /// What the entries cost together.
+    pub cost: usize,
+    /// What they may cost.
+    pub budget: usize,
+    /// How many are there by name alone because somebody wants it so.
+    pub(crate) by_choice: usize,
+}
+
+impl Listing {
+    /// How many skills are not in it with everything, because it may not cost more.
+    pub fn excluded(&self) -> usize {
+        self.named.len() + self.counted.len() - self.by_choice
+    }
+}
+
+/// A skill in a listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ListedSkill {
+    /// Its name.
+    pub name: String,
+    /// What its entry costs.
+    pub cost: usize,
+}
+
+/// What a listing is made of.
+pub(crate) struct ListingRequest<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) scope: &'a Scope,
+    pub(crate) visibilities: &'a Visibilities,
+    pub(crate) texts: &'a Texts,
+    pub(crate) budget: Budget,
+    pub(crate) counter: &'a dyn TokenCounter,
+    /// Whose loaded skills are marked.
+    pub(crate) live: Option<&'a SessionState>,
+}
+
+impl ListingRequest<'_> {
+    /// Writes the listing. The same inputs give the same bytes; the entries never cost more than
+    /// the budget, loaded skills of a live listing aside; who is left out is counted.
+    pub(crate) fn write(&self) -> Listing {
+        let loaded: BTreeSet<&str> =
+            self.live.map(|state| state.loaded_names().into_iter().collect()).unwrap_or_default();
+        let mut listing = Listing { budget: self.budget.amount(), ..Listing::default() };
+        let mut lines: Vec<String> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        let mut others: Vec<&CatalogSkill> = Vec::new();
+        for skill in self.snapshot.skills() {
+            match self.visibilities.of(self.scope, skill) {
+                _ if loaded.contains(skill.name()) => {
+                    let line = self.entry(skill, true);
+                    let cost = self.cost_of_line(&line);
+                    lines.push(line);
+                    listing.shown.push(ListedSkill { name: skill.name().to_owned(), cost });
+                }
+                Visibility::Listed => others.push(skill),
+                Visibility::NameOnly => names.push(skill.name()),
+                Visibility::ManualOnly | Visibility::Hidden => {}
+            }
+        }
+        let whole = self.fill(&others, self.budget.amount(), Overflow::Stop);
+        // If not everything fits, names of the rest may take an eighth.
+        let filled = match whole.dropped.is_empty() && names.is_empty() {
+            true => whole,
+            false => {
+                let room = self.budget.amount() - self.budget.amount() / 8;
+                self.fill(&others, room, Overflow::PassOver)
+            }
+        };
+        lines.extend(filled.lines);
+        listing.shown.extend(filled.shown);
+        listing.cost = filled.cost;
+        listing.by_choice = names.len();
+        let mut rest: Vec<&str> = names;
+        rest.extend(filled.dropped);
+        rest.sort_unstable();
+        if !rest.is_empty() {
+            let room = self.budget.amount().saturating_sub(filled.cost);
+            let (tail, fit) = self.tail(&rest, room);
+            listing.cost += self.cost_of_line(&tail);
+            lines.extend(Some(tail).filter(|tail| !tail.is_empty()));
+            let (named, counted) = rest.split_at(fit);
+            listing.named = named.iter().map(|name| (*name).to_owned()).collect();
+            listing.counted = counted.iter().map(|name| (*name).to_owned()).collect();
+        }
+        listing.text = self.frame(&lines);
+        listing
+    }
+
+    /// Entries of some skills within the budget, and the names of the rest.
+    pub(crate) fn entries_of(&self, skills: &[&CatalogSkill]) -> String {
+        let mut filled = self.fill(skills, self.budget.amount(), Overflow::Stop);
+        if !filled.dropped.is_empty() {
+            let room = self.budget.amount() - self.budget.amount() / 8;
+            filled = self.fill(skills, room, Overflow::PassOver);
+            let room = self.budget.amount().saturating_sub(filled.cost);
+            let (tail, _) = self.tail(&filled.dropped, room);
+            filled.lines.extend(Some(tail).filter(|tail| !tail.is_empty()));
+        }
+        filled.lines.join("\n")
+    }
+
+    fn cost_of_line(&self, line: &str) -> usize {
+        match line.is_empty() {
+            true => 0,
+            false => self.budget.cost(line, self.counter) + 1,
+        }
+    }
+
+    /// As many entries as fit, in order; who does not fit is passed over.
+    fn fill<'s>(&self, skills: &[&'s CatalogSkill], room: usize, overflow: Overflow) -> Filled<'s> {
+        let mut filled = Filled::default();
+        for skill in skills {
+            if overflow == Overflow::Stop && !filled.dropped.is_empty() {
+                break;
+            }
+            let left = room.saturating_sub(filled.cost);
+            let description = skill.found().description();
+            let least = self.budget.least_cost(description).min(MAX_DESCRIPTION / 2);
+            if self.budget.least_cost(skill.name()) + least > left {
+                filled.dropped.push(skill.name());
+                continue;
+            }
+            let line = self.entry(skill, false);
+            let cost = self.cost_of_line(&line);
+            if cost > left {
+                filled.dropped.push(skill.name());
+                continue;
+            }
+            filled.cost += cost;
+            filled.lines.push(line);
+            filled.shown.push(ListedSkill { name: skill.name().to_owned(), cost });
+        }
+        filled
+    }
+
+    /// The line for those who are not shown: as many names as fit, and the number of the others.
+    fn tail(&self, rest: &[&str], room: usize) -> (String, usize) {
+        let write = |fit: usize| {
+            let data = json!({"names": &rest[..fit], "more": rest.len() - fit});
+            self.texts.block("listing_tail", &data)
+        };
+        let fits = |line: &str| self.cost_of_line(line) <= room;
+        // More names than this cannot fit.
+        let mut least = 0;
+        let fit = rest.iter().take_while(|name| {
+            least += self.budget.least_cost(name).max(1);
+            least <= room
+        });
+        let most = fit.count();
+        let whole = write(most);
+        if fits(&whole) {
+            return (whole, most);
+        }
+        // Names cost about the same, so that the place is found by halving.
+        let (mut low, mut high) = (0, most);
+        while high - low > 1 {
+            let middle = (low + high) / 2;
+            match fits(&write(middle)) {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        let line = write(low);
+        match fits(&line) {
+            true => (line, low),
+            false => (String::new(), 0),
+        }
+    }
+
+    fn entry(&self, skill: &CatalogSkill, is_loaded: bool) -> String {
+        let frontmatter = &skill.found().frontmatter;
+        let mut annotations = Vec::new();
+        for (label, value) in
+            [("License", frontmatter.license()), ("Compatibility", frontmatter.compatibility())]
+        {
+            annotations.extend(value.map(|value| format!("{label}: {}", one_line(value))));
+        }
+        let tools: Vec<String> = frontmatter
+            .allowed_tools()
+            .unwrap_or_default()
+            .iter()
+            .map(|tool| one_line(&tool.to_string()))
+            .collect();
+        let loaded = self.live.and_then(|state| state.loaded(skill.name()));
+        let resources = loaded.map(|loaded| resource_summary(&loaded.resources));
+        let hint = frontmatter.argument_hint().map(|hint| one_line(&hint));
+        let data = json!({
+            "name": skill.name(),
+            "title": frontmatter.title().map(one_line),
+            "description": cut(&one_line(skill.found().description()), MAX_DESCRIPTION),
+            "annotations": annotations,
+            "tools": tools,
+            "argument_hint": hint,
+            "loaded": is_loaded,
+            "resources": resources.filter(|summary| !summary.is_empty()),
+        });
+        self.texts.block("listing_entry", &data)
+    }
+
+    /// Puts the entries between what stands before and after them.
+    fn frame(&self, lines: &[String]) -> String {
+        let sources = self.snapshot.sources();
+        let last = sources.len().saturating_sub(1);
+        let locations: Vec<Value> = sources
+            .iter()
+            .enumerate()
+            .map(|(at, source)| {
+                let info = source.info();
+                json!({
+                    "label": one_line(&info.label),
+                    "path": one_line(&info.location),
+                    "higher": at == last && last > 0,
+                })
+            })
+            .collect();
+        let (warnings, more) = self.warnings();
+        let data = json!({
+            "entries": lines.join("\n"),
+            "locations": locations,
+            "warnings": warnings,
+            "more_warnings": more,
+        });
+        self.texts.block("listing", &data)
+    }
+
+    /// What went wrong on the way here, as data that nobody shall follow.
+    fn warnings(&self) -> (Vec<String>, usize) {
+        let errors = self.snapshot.diagnostics().iter().filter(|it| it.level == Level::Error);
+        let all: Vec<String> = errors
+            .map(|diagnostic| {
+                let path = diagnostic.path.as_deref().unwrap_or_default();
+                let text = cut(&format!("{path}: {}", diagnostic.message), MAX_WARNING);
+                escape(&Value::String(text).to_string())
+            })
+            .collect();
+        let more = all.len().saturating_sub(MAX_WARNINGS);
+        (all.into_iter().take(MAX_WARNINGS).collect(), more)
+    }
+}
+
+/// What happens when an entry does not fit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Overflow {
+    /// That is all there is to know.
+    Stop,
+    /// It is passed over; the next one may fit.
+    PassOver,
+}
+
+#[derive(Default)]
+struct Filled<'s> {
+    lines: Vec<String>,
+    shown: Vec<ListedSkill>,
+    dropped: Vec<&'s str>,
+    cost: usize,
+}
+
+/// `2 scripts, 1 reference`
+pub(crate) fn resource_summary(resources: &KnownResources) -> String {
+    let mut counts: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    for resource in &resources.named {
+        *counts.entry(resource.kind.as_str()).or_default() += 1;
+    }
+    let mut parts: Vec<String> = counts
+        .into_iter()
+        .map(|(kind, count)| format!("{count} {kind}{}", if count == 1 { "" } else { "s" }))
+        .collect();
+    if resources.more > 0 {
+        parts.push(format!("{} more", resources.more));
+    }
+    parts.join(", ")
+}
+
+/// Text of a skill on one line: it cannot begin a heading, a list or a tag, nor hide characters.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut blank = false;
+    for character in text.trim().chars() {
+        if character.is_whitespace() {
+            blank = true;
+            continue;
+        }
+        if std::mem::take(&mut blank) {
+            out.push(' ');
+        }
+        match is_deceptive(character) {
+            true => out.extend(character.escape_unicode()),
+            false => out.push(character),
+        }
+    }
+    escape(&out)
+}
+
+/// No text makes a tag.
+fn escape(text: &str) -> String {
+    if !text.contains(['<', '>', '&']) {
+        return text.to_owned();
+    }
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// At most so many characters; what is cut is marked.
+fn cut(text: &str, most: usize) -> String {
+    const MARK: &str = "... [truncated]";
+    match text.chars().count() <= most {
+        true => text.to_owned(),
+        false => text.chars().take(most - MARK.len()).chain(MARK.chars()).collect(),
+    }
+}

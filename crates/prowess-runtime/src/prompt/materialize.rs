@@ -1,0 +1,387 @@
+//! A session's transcript as the model sees it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use prowess_catalog::{Scope, Snapshot};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::listing::{Listing, ListingMode, ListingRequest, ListingSlot};
+use crate::message::{Message, Part, Role, ToolResult};
+use crate::runtime::{Inner, Runtime, stored_session};
+use crate::session::{AgentName, Change, LoadedSkill, SessionKey, SessionState};
+use crate::settings::{Guidance, LoadMode};
+use crate::tool::ToolDeclaration;
+use crate::transcript::result_of;
+use crate::turn::RuntimeError;
+
+/// Where the text of loaded skills stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// In the result of the call that loaded it: a request extends the one before it.
+    #[default]
+    ToolResult,
+    /// In the system prompt, sorted by name.
+    System,
+}
+
+/// What a prompt is made of besides the session.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PromptRequest {
+    /// What the host says first.
+    pub system: Option<String>,
+    /// The conversation as the host knows it. Without it the stored transcript counts.
+    pub transcript: Option<Vec<Message>>,
+}
+
+impl PromptRequest {
+    /// The stored transcript, and nothing besides.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what the host says first.
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.system = Some(system.into());
+        self
+    }
+
+    /// Sets the conversation as the host knows it.
+    pub fn with_transcript(mut self, transcript: Vec<Message>) -> Self {
+        self.transcript = Some(transcript);
+        self
+    }
+}
+
+/// Exactly what a model is sent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// The system prompt.
+    pub system: String,
+    /// The tools, sorted by name.
+    pub tools: Vec<ToolDeclaration>,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// What could not be given, in words.
+    pub problems: Vec<String>,
+}
+
+impl Runtime {
+    /// What the model would be sent now. Changes nothing.
+    pub async fn prompt(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        request: PromptRequest,
+    ) -> Result<Prompt, RuntimeError> {
+        let state = self.state(session, agent).await?;
+        let snapshot = self.snapshot(session, agent).await;
+        let transcript = match request.transcript {
+            Some(transcript) => transcript,
+            None => self.inner.sessions.messages(session, agent).await?,
+        };
+        let view = View {
+            inner: &self.inner,
+            state: &state,
+            snapshot: &snapshot,
+            scope: &scope_of(session, agent),
+        };
+        view.prompt(request.system.as_deref(), &transcript).await
+    }
+
+    /// What the model is sent now, for a request that is really made: under [`LoadMode::Once`]
+    /// what it holds is gone from the next one.
+    pub async fn request(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        request: PromptRequest,
+    ) -> Result<Prompt, RuntimeError> {
+        let prompt = self.prompt(session, agent, request).await?;
+        if self.inner.settings.load_mode == LoadMode::Once {
+            let stored = stored_session(&self.inner, session).await?;
+            let state = stored.session.state(agent);
+            let going: Vec<Change> = state
+                .loaded
+                .iter()
+                .filter(|skill| !skill.pinned)
+                .map(|skill| Change::Unload { skill: skill.name.clone() })
+                .collect();
+            if !going.is_empty() {
+                self.change(session, agent, going).await?;
+            }
+        }
+        Ok(prompt)
+    }
+
+    /// The listing as it would be written now.
+    pub async fn listing(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+    ) -> Result<Listing, RuntimeError> {
+        let state = self.state(session, agent).await?;
+        let snapshot = self.snapshot(session, agent).await;
+        let scope = scope_of(session, agent);
+        let live = self.inner.settings.listing.mode == ListingMode::Live;
+        Ok(self.inner.listing(&snapshot, &scope, live.then_some(&state)))
+    }
+}
+
+pub(crate) fn scope_of(session: &SessionKey, agent: &AgentName) -> Scope {
+    Scope::new()
+        .with_user(session.user())
+        .with_session(session.session())
+        .with_agent(agent.as_str())
+}
+
+impl Inner {
+    pub(crate) fn listing(
+        &self,
+        snapshot: &Snapshot,
+        scope: &Scope,
+        live: Option<&SessionState>,
+    ) -> Listing {
+        let request = ListingRequest {
+            snapshot,
+            scope,
+            visibilities: &self.visibilities,
+            texts: &self.texts,
+            budget: self.settings.listing.budget,
+            counter: self.counter.as_ref(),
+            live,
+        };
+        request.write()
+    }
+}
+
+/// A session and everything that decides what it sees.
+struct View<'a> {
+    inner: &'a Inner,
+    state: &'a SessionState,
+    snapshot: &'a Snapshot,
+    scope: &'a Scope,
+}
+
+impl View<'_> {
+    async fn prompt(
+        &self,
+        system: Option<&str>,
+        transcript: &[Message],
+    ) -> Result<Prompt, RuntimeError> {
+        let settings = &self.inner.settings;
+        let listing = self.listing_text().await?;
+        let mut problems = Vec::new();
+        let mut sections: Vec<String> = Vec::new();
+        sections.extend(system.filter(|text| !text.is_empty()).map(str::to_owned));
+        let guidance = match &settings.listing.guidance {
+            Guidance::Default => self.inner.texts.block("guidance", &json!({})),
+            Guidance::Text(text) => text.clone(),
+            Guidance::None => String::new(),
+        };
+        sections.extend(Some(guidance).filter(|text| !text.is_empty()));
+        let mut tools = self.inner.declarations();
+        match settings.listing.slot {
+            ListingSlot::SystemPrompt => sections.push(listing),
+            ListingSlot::ToolDescription => {
+                if let Some(load) = tools.iter_mut().find(|tool| tool.name == "load_skill") {
+                    load.description = format!("{}\n\n{listing}", load.description);
+                }
+            }
+        }
+        let mut messages = Vec::new();
+        match settings.placement {
+            Placement::System => {
+                let mut loaded: Vec<&LoadedSkill> = self.state.loaded.iter().collect();
+                loaded.sort_by(|a, b| a.name.cmp(&b.name));
+                let blocks = self.blocks(&loaded, &mut problems).await?;
+                sections.extend(blocks);
+                messages.extend(transcript.iter().cloned());
+            }
+            Placement::ToolResult => {
+                messages.extend(self.lost_context(transcript, &mut problems).await?);
+                let expanded = self.expanded(transcript, &mut problems).await?;
+                messages.extend(expanded.into_iter().map(Cow::into_owned));
+            }
+        }
+        Ok(Prompt { system: sections.join("\n\n"), tools, messages, problems })
+    }
+
+    /// The listing that this session sees.
+    async fn listing_text(&self) -> Result<String, RuntimeError> {
+        if self.inner.settings.listing.mode == ListingMode::Live {
+            return Ok(self.inner.listing(self.snapshot, self.scope, Some(self.state)).text);
+        }
+        if let Some(frozen) = self.state.listing
+            && let Some(bytes) = self.inner.kept(frozen).await?
+        {
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        Ok(self.inner.listing(self.snapshot, self.scope, None).text)
+    }
+
+    /// Results with their text, where it still counts.
+    async fn expanded<'m>(
+        &self,
+        transcript: &'m [Message],
+        problems: &mut Vec<String>,
+    ) -> Result<Vec<Cow<'m, Message>>, RuntimeError> {
+        let places = self.places(transcript);
+        let mut messages = Vec::with_capacity(transcript.len());
+        for (at, message) in transcript.iter().enumerate() {
+            let counts = |result: &ToolResult| self.counts(result, at, &places);
+            if !message.tool_results().any(counts) {
+                messages.push(Cow::Borrowed(message));
+                continue;
+            }
+            let mut copy = message.clone();
+            for part in &mut copy.parts {
+                let Part::ToolResult(result) = part else { continue };
+                if !counts(result) {
+                    continue;
+                }
+                let Some(expansion) = &result.expansion else { continue };
+                match self.inner.kept(expansion.digest).await? {
+                    Some(bytes) => result.content = String::from_utf8_lossy(&bytes).into_owned(),
+                    None => problems.push(format!(
+                        "the text of '{}' that call {} gave is not there any more",
+                        expansion.skill, result.call_id
+                    )),
+                }
+            }
+            messages.push(Cow::Owned(copy));
+        }
+        Ok(messages)
+    }
+
+    /// Where in the transcript the text of each loaded skill begins.
+    fn places<'s>(&'s self, transcript: &[Message]) -> HashMap<&'s str, usize> {
+        let mut places = HashMap::new();
+        for skill in &self.state.loaded {
+            let Some(call) = &skill.call else {
+                places.insert(skill.name.as_str(), 0);
+                continue;
+            };
+            let holds = |message: &Message| message.tool_results().any(|it| it.call_id == *call);
+            if let Some(place) = transcript.iter().position(holds) {
+                places.insert(skill.name.as_str(), place);
+            }
+        }
+        places
+    }
+
+    /// Whether a stub is expanded: it was given in this turn, or its skill is still loaded.
+    fn counts(&self, result: &ToolResult, at: usize, places: &HashMap<&str, usize>) -> bool {
+        let Some(expansion) = &result.expansion else { return false };
+        let is_loaded = || places.get(expansion.skill.as_str()).is_some_and(|place| at >= *place);
+        match self.inner.settings.load_mode {
+            LoadMode::Session => expansion.turn == self.state.turn || is_loaded(),
+            LoadMode::Turn => expansion.turn == self.state.turn,
+            LoadMode::Once => is_loaded(),
+        }
+    }
+
+    /// One message with the text of loaded skills whose own message is gone, most recent first.
+    async fn lost_context(
+        &self,
+        transcript: &[Message],
+        problems: &mut Vec<String>,
+    ) -> Result<Option<Message>, RuntimeError> {
+        let is_lost = |skill: &&LoadedSkill| match &skill.call {
+            Some(call) => result_of(transcript, call).is_none(),
+            None => !holds_text_of(transcript, &skill.name),
+        };
+        let mut lost: Vec<&LoadedSkill> = self.state.loaded.iter().filter(is_lost).collect();
+        lost.sort_by_key(|skill| std::cmp::Reverse(skill.touched));
+        let limit = self.inner.settings.max_context_tokens;
+        let mut skills = Vec::new();
+        let mut tokens = 0;
+        let mut left: Vec<&str> = Vec::new();
+        for skill in lost {
+            let Some(data) = self.block_data(skill, problems).await? else { continue };
+            let text = self.inner.texts.block("loaded_skill", &data);
+            let cost = self.inner.counter.count(&text);
+            match tokens + cost <= limit {
+                true => {
+                    tokens += cost;
+                    skills.push(data);
+                }
+                false => left.push(&skill.name),
+            }
+        }
+        if !left.is_empty() {
+            let names = left.join(", ");
+            problems.push(format!(
+                "loaded skills whose text does not fit into {limit} tokens any more: {names}"
+            ));
+        }
+        if skills.is_empty() && left.is_empty() {
+            return Ok(None);
+        }
+        let data = json!({"skills": skills, "left_out": left});
+        Ok(Some(Message::system(self.inner.texts.block("loaded_context", &data))))
+    }
+
+    /// The blocks of loaded skills for the system prompt.
+    async fn blocks(
+        &self,
+        loaded: &[&LoadedSkill],
+        problems: &mut Vec<String>,
+    ) -> Result<Vec<String>, RuntimeError> {
+        let mut blocks = Vec::with_capacity(loaded.len());
+        for skill in loaded {
+            if let Some(data) = self.block_data(skill, problems).await? {
+                blocks.push(self.inner.texts.block("loaded_skill", &data));
+            }
+        }
+        Ok(blocks)
+    }
+
+    async fn block_data(
+        &self,
+        skill: &LoadedSkill,
+        problems: &mut Vec<String>,
+    ) -> Result<Option<Value>, RuntimeError> {
+        let found = self.snapshot.get(&skill.name).ok();
+        let session = self.scope.session.as_deref().unwrap_or_default();
+        let body = self.inner.pinned_text(skill, found, session).await?;
+        let Some(body) = body else {
+            problems.push(format!("the text of '{}' is not there any more", skill.name));
+            return Ok(None);
+        };
+        let mut docs = Vec::new();
+        for doc in &skill.docs.docs {
+            let kept = match doc.digest {
+                Some(digest) => self.inner.kept(digest).await?,
+                None => None,
+            };
+            match kept {
+                Some(bytes) => {
+                    let text = String::from_utf8_lossy(&bytes);
+                    docs.push(json!({"path": doc.path, "text": text}));
+                }
+                None => problems
+                    .push(format!("doc '{}' of '{}' is not there any more", doc.path, skill.name)),
+            }
+        }
+        let docs_line: Vec<&str> = skill.docs.paths();
+        Ok(Some(json!({
+            "name": skill.name, "body": body, "docs": docs, "doc_paths": docs_line,
+        })))
+    }
+}
+
+/// Whether a message that no call has made holds the text of a skill.
+fn holds_text_of(transcript: &[Message], name: &str) -> bool {
+    let (block, tag) = (format!("[Loaded] {name}\n"), format!("<skill name=\"{name}\""));
+    transcript.iter().filter(|message| matches!(message.role, Role::System | Role::User)).any(
+        |message| {
+            let text = message.text();
+            text.contains(&block) || text.starts_with(&tag)
+        },
+    )
+}

@@ -1,0 +1,265 @@
+//! What a model is sent: placement × load mode, exactly.
+
+mod support;
+
+use prowess_runtime::{
+    LoadMode, LoadRequest, Message, Placement, Prompt, PromptRequest, Settings, TurnRequest,
+};
+use serde_json::json;
+use support::{Plan, World, skill};
+
+fn world(placement: Placement, mode: LoadMode) -> World {
+    Plan::new()
+        .skill("a", "Text of a.")
+        .file("a/guide.md", "Guide of a.")
+        .skill("b", "Text of b.")
+        .settings(Settings::default().with_placement(placement).with_load_mode(mode))
+        .build()
+}
+
+async fn prompt(world: &World) -> Prompt {
+    world.runtime.prompt(&world.session, &world.agent, PromptRequest::new()).await.unwrap()
+}
+
+async fn request(world: &World) -> Prompt {
+    world.runtime.request(&world.session, &world.agent, PromptRequest::new()).await.unwrap()
+}
+
+async fn begin(world: &World) {
+    let request = TurnRequest::new().with_message(Message::user("Next."));
+    world.runtime.begin_turn(&world.session, &world.agent, request).await.unwrap();
+}
+
+/// The contents of all results.
+fn results(prompt: &Prompt) -> Vec<&str> {
+    prompt
+        .messages
+        .iter()
+        .flat_map(Message::tool_results)
+        .map(|result| result.content.as_str())
+        .collect()
+}
+
+/// Whether each request begins with the one before it, byte for byte.
+fn extends(earlier: &Prompt, later: &Prompt) -> bool {
+    let bytes = |prompt: &Prompt| -> Vec<String> {
+        prompt.messages.iter().map(|it| serde_json::to_string(it).unwrap()).collect()
+    };
+    earlier.system == later.system
+        && earlier.tools == later.tools
+        && bytes(later).starts_with(&bytes(earlier))
+}
+
+#[tokio::test]
+async fn tool_result_session_a_body_stays_where_it_was_given() {
+    let world = world(Placement::ToolResult, LoadMode::Session);
+    begin(&world).await;
+    world.load("a").await;
+    let first = prompt(&world).await;
+    assert!(results(&first)[0].starts_with("Text of a."));
+    let select = json!({"skill": "a", "docs": ["guide.md"], "mode": "add"});
+    world.call("skill_select_docs", select).await;
+    let second = prompt(&world).await;
+    assert!(results(&second)[1].contains("Guide of a."), "only the new doc, in its own result");
+    assert!(!results(&second)[0].contains("Guide of a."));
+    begin(&world).await;
+    let third = prompt(&world).await;
+    assert!(extends(&first, &second) && extends(&second, &third));
+}
+
+#[tokio::test]
+async fn tool_result_session_an_unloaded_body_leaves_with_the_next_turn() {
+    let world = world(Placement::ToolResult, LoadMode::Session);
+    begin(&world).await;
+    world.load("a").await;
+    world.load("b").await;
+    let before = prompt(&world).await;
+    world.call("unload_skill", json!({"skill": "a"})).await;
+    let after = prompt(&world).await;
+    assert!(extends(&before, &after), "in this turn it stays");
+    begin(&world).await;
+    let next = prompt(&world).await;
+    assert_eq!(results(&next)[0], "loaded: a");
+    assert!(results(&next)[1].starts_with("Text of b."));
+    // Loaded again, it stands in the later result and not in the earlier one.
+    world.load("a").await;
+    begin(&world).await;
+    let again = prompt(&world).await;
+    assert_eq!(results(&again)[0], "loaded: a");
+    assert_eq!(results(&again).iter().filter(|text| text.starts_with("Text of a.")).count(), 1);
+}
+
+#[tokio::test]
+async fn tool_result_turn_earlier_turns_keep_their_stubs() {
+    let world = world(Placement::ToolResult, LoadMode::Turn);
+    begin(&world).await;
+    world.load("a").await;
+    let within = prompt(&world).await;
+    assert!(results(&within)[0].starts_with("Text of a."));
+    begin(&world).await;
+    assert_eq!(results(&prompt(&world).await), ["loaded: a"]);
+    assert!(!world.state().await.is_loaded("a"));
+}
+
+#[tokio::test]
+async fn tool_result_once_is_in_the_next_request_only() {
+    let world = world(Placement::ToolResult, LoadMode::Once);
+    begin(&world).await;
+    world.load("a").await;
+    // Looking is not requesting.
+    assert!(results(&prompt(&world).await)[0].starts_with("Text of a."));
+    assert!(results(&request(&world).await)[0].starts_with("Text of a."));
+    assert_eq!(results(&request(&world).await), ["loaded: a"]);
+    assert!(!world.state().await.is_loaded("a"));
+}
+
+#[tokio::test]
+async fn system_session_blocks_are_sorted_and_byte_stable() {
+    let world = world(Placement::System, LoadMode::Session);
+    begin(&world).await;
+    world.load("b").await;
+    world.call("load_skill", json!({"skill": "a", "docs": ["guide.md"]})).await;
+    let one = prompt(&world).await;
+    let blocks = "[Loaded] a\n\nText of a.\nDocs loaded: guide.md\n\n[Doc] guide.md\n\nGuide of a.\n\n[Loaded] b\n\nText of b.\nDocs loaded: none";
+    assert!(one.system.ends_with(blocks), "{}", one.system);
+    assert_eq!(results(&one), ["loaded: b", "loaded: a"]);
+    assert_eq!(prompt(&world).await, one);
+    begin(&world).await;
+    assert_eq!(prompt(&world).await.system, one.system);
+    world.call("unload_skill", json!({"skill": "a"})).await;
+    assert!(!prompt(&world).await.system.contains("Text of a."), "at once");
+}
+
+#[tokio::test]
+async fn system_declared_loads_stand_in_the_system_prompt_alone() {
+    let world = world(Placement::System, LoadMode::Session);
+    let request = TurnRequest::new().with_load(LoadRequest::new("a")).with_pinned("b");
+    let turn = world.runtime.begin_turn(&world.session, &world.agent, request).await.unwrap();
+    assert!(turn.messages.is_empty());
+    let system = prompt(&world).await.system;
+    assert!(system.contains("Text of a.") && system.contains("Text of b."));
+}
+
+#[tokio::test]
+async fn system_turn_is_cleared_when_the_next_turn_begins() {
+    let world = world(Placement::System, LoadMode::Turn);
+    begin(&world).await;
+    world.load("a").await;
+    assert!(prompt(&world).await.system.contains("Text of a."));
+    begin(&world).await;
+    assert!(!prompt(&world).await.system.contains("Text of a."));
+}
+
+#[tokio::test]
+async fn system_once_is_in_the_next_request_only() {
+    let world = world(Placement::System, LoadMode::Once);
+    begin(&world).await;
+    world.load("a").await;
+    assert!(request(&world).await.system.contains("Text of a."));
+    assert!(!request(&world).await.system.contains("Text of a."));
+}
+
+#[tokio::test]
+async fn the_stored_transcript_is_never_rewritten() {
+    for placement in [Placement::ToolResult, Placement::System] {
+        for mode in [LoadMode::Session, LoadMode::Turn, LoadMode::Once] {
+            let world = world(placement, mode);
+            begin(&world).await;
+            world.load("a").await;
+            let before = world.messages().await;
+            request(&world).await;
+            begin(&world).await;
+            request(&world).await;
+            let after = world.messages().await;
+            assert_eq!(after[..before.len()], before, "{placement:?} {mode:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_gone_from_the_conversation_comes_back_in_one_message() {
+    let world = world(Placement::ToolResult, LoadMode::Session);
+    begin(&world).await;
+    world.load("a").await;
+    world.load("b").await;
+    let cut = vec![Message::user("A summary.")];
+    let ask = PromptRequest::new().with_transcript(cut.clone());
+    let prompt = world.runtime.prompt(&world.session, &world.agent, ask).await.unwrap();
+    assert_eq!(
+        prompt.messages[0].text(),
+        "Loaded skill context:\n\n[Loaded] b\n\nText of b.\nDocs loaded: none\n\n[Loaded] \
+         a\n\nText of a.\nDocs loaded: none\n",
+        "most recent first"
+    );
+    assert_eq!(prompt.messages[1..], cut);
+    // Its folder may be gone.
+    std::fs::remove_dir_all(world.path("a")).unwrap();
+    world.catalog.refresh().await;
+    let ask = PromptRequest::new().with_transcript(cut);
+    let again = world.runtime.prompt(&world.session, &world.agent, ask).await.unwrap();
+    assert_eq!(again.messages, prompt.messages);
+}
+
+#[tokio::test]
+async fn what_comes_back_is_bounded_and_the_rest_is_named() {
+    let settings = Settings::default().with_max_context_tokens(60);
+    let world = Plan::new()
+        .skill("old", &"old words ".repeat(15))
+        .skill("new", &"new words ".repeat(15))
+        .settings(settings)
+        .build();
+    world.load("old").await;
+    world.load("new").await;
+    let ask = PromptRequest::new().with_transcript(vec![]);
+    let prompt = world.runtime.prompt(&world.session, &world.agent, ask).await.unwrap();
+    let text = prompt.messages[0].text();
+    assert!(text.contains("new words") && !text.contains("old words"), "{text}");
+    assert!(text.contains("too long to be given again here: old."), "{text}");
+    assert_eq!(prompt.problems.len(), 1, "the caller is told too: {:?}", prompt.problems);
+}
+
+/// 50 calls with loads, docs, unloads and a change of the catalog.
+#[tokio::test]
+async fn every_request_of_a_long_session_extends_the_one_before_it() {
+    let mut plan = Plan::new();
+    for at in 0..8 {
+        plan = plan
+            .skill(&format!("skill-{at}"), &format!("Text {at}."))
+            .file(&format!("skill-{at}/one.md"), "One.")
+            .file(&format!("skill-{at}/two.md"), "Two.");
+    }
+    let world = plan.build();
+    begin(&world).await;
+    let mut last = prompt(&world).await;
+    for at in 0..50 {
+        let name = format!("skill-{}", (at / 5) % 8);
+        match at % 5 {
+            0 => drop(world.load(&name).await),
+            1 => drop(
+                world
+                    .call(
+                        "skill_select_docs",
+                        json!({"skill": name, "docs": ["one.md"], "mode": "add"}),
+                    )
+                    .await,
+            ),
+            2 => drop(
+                world.call("load_skill_detail", json!({"skill": name, "resource": "two.md"})).await,
+            ),
+            3 => drop(world.call("list_loaded_skills", json!({})).await),
+            _ if at % 2 == 0 => drop(world.call("unload_skill", json!({"skill": name})).await),
+            _ => drop(world.load("unknown").await),
+        }
+        if at == 25 {
+            world.write("late/SKILL.md", skill("late", "Comes late.", "x"));
+            world.catalog.refresh().await;
+        }
+        let next = prompt(&world).await;
+        assert!(extends(&last, &next), "after call {at}");
+        assert!(next.messages.len() > last.messages.len());
+        last = next;
+    }
+    begin(&world).await;
+    let note = world.messages().await;
+    assert!(note.iter().any(|message| message.text().contains("- late: Comes late.")));
+}
