@@ -1,7 +1,11 @@
 //! The one way of every tool call: visible? → gate → interceptors → tool → commit → event.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, join_all};
@@ -21,7 +25,7 @@ use crate::session::{
 };
 use crate::store::{Revision, StoreError};
 use crate::tool::{Effect, Invocation};
-use crate::transcript::result_of;
+use crate::transcript::answer_to;
 use crate::turn::RuntimeError;
 
 /// The calls of one message of the model.
@@ -70,6 +74,37 @@ struct Ran {
     elapsed: Duration,
 }
 
+impl Ran {
+    /// A call that was decided without running.
+    fn at_once(outcome: ToolOutcome) -> Self {
+        Self { outcome, elapsed: Duration::ZERO }
+    }
+}
+
+/// What the id of a call says before it runs.
+enum Known {
+    /// This very call was committed before, with this result.
+    Answered(ToolResult),
+    /// It is no id, or that of another call; why.
+    Wrong(&'static str),
+}
+
+impl Known {
+    fn is_answered(&self) -> bool {
+        matches!(self, Self::Answered(_))
+    }
+
+    fn outcome(&self, call: &ToolCall) -> ToolOutcome {
+        match self {
+            Self::Answered(result) => again(result),
+            Self::Wrong(cause) => {
+                let data = json!({"tool": call.name, "call": call.id, "cause": cause});
+                ToolOutcome::failed("invalid_call_id", data)
+            }
+        }
+    }
+}
+
 impl Runtime {
     /// Carries out one call.
     pub async fn dispatch(
@@ -85,7 +120,8 @@ impl Runtime {
     /// Carries out the calls of a step: those that change which skills are loaded in their order,
     /// the rest at the same time; commits all of them at once.
     ///
-    /// A call whose id was committed before is not carried out again: its result is given again.
+    /// A call that was committed before is not carried out again: its result is given again. A call
+    /// without an id, or with the id of another call, is refused.
     pub async fn dispatch_batch(
         &self,
         session: &SessionKey,
@@ -125,9 +161,9 @@ impl<'a> Batch<'a> {
         let stored = stored_session(self.inner, self.session).await?;
         let state = stored.session.state(self.agent);
         let (_, snapshot) = self.inner.skills_of(self.session, self.agent).await;
-        let before = self.committed_before(&state).await?;
+        let known = self.known(&state).await?;
         let declared = self.inner.declared(&snapshot);
-        let (ran, deltas) = self.run_all(&state, &snapshot, &declared.1, &before).await;
+        let (ran, deltas) = self.run_all(&state, &snapshot, &declared.1, &known).await;
         let setup = initialisation(&state, &snapshot);
         let commit = Commit {
             inner: self.inner,
@@ -137,32 +173,42 @@ impl<'a> Batch<'a> {
             setup,
             deltas,
         };
-        let step = StepCommit { batch: self, ran, before };
+        let step = StepCommit { batch: self, ran, known };
         commit.step(stored, step).await
     }
 
-    /// The results of calls that were committed before.
-    async fn committed_before(
-        &self,
-        state: &SessionState,
-    ) -> Result<BTreeMap<usize, ToolResult>, RuntimeError> {
-        let mut results = BTreeMap::new();
-        if !self.calls.iter().any(|call| state.has_call(&call.id)) {
-            return Ok(results);
-        }
-        let messages = self.inner.sessions.messages(self.session, self.agent).await?;
+    /// What the ids of the calls say, where they say something.
+    async fn known(&self, state: &SessionState) -> Result<BTreeMap<usize, Known>, RuntimeError> {
+        let mut known = BTreeMap::new();
+        let mut messages = None;
         for (at, call) in self.calls.iter().enumerate() {
-            let known = state.has_call(&call.id).then(|| result_of(&messages, &call.id)).flatten();
-            let Some(result) = known.filter(|result| result.name == call.name) else { continue };
-            let mut result = result.clone();
-            if let Some(expansion) = &result.expansion
-                && let Some(bytes) = self.inner.kept(expansion.digest).await?
-            {
-                result.content = String::from_utf8_lossy(&bytes).into_owned();
+            if call.id.is_empty() {
+                known.insert(at, Known::Wrong("it is empty"));
+            } else if self.calls[..at].iter().any(|other| other.id == call.id) {
+                known.insert(at, Known::Wrong("another call of this step has it"));
+            } else if state.has_call(&call.id) {
+                if messages.is_none() {
+                    messages = Some(self.inner.sessions.messages(self.session, self.agent).await?);
+                }
+                let result = answer_to(messages.as_deref().unwrap_or_default(), call);
+                let is = match result {
+                    Some(result) => Known::Answered(self.expanded(result.clone()).await?),
+                    None => Known::Wrong("an earlier call had it"),
+                };
+                known.insert(at, is);
             }
-            results.insert(at, result);
         }
-        Ok(results)
+        Ok(known)
+    }
+
+    /// A stored result as the model has seen it.
+    async fn expanded(&self, mut result: ToolResult) -> Result<ToolResult, RuntimeError> {
+        if let Some(expansion) = &result.expansion
+            && let Some(bytes) = self.inner.kept(expansion.digest).await?
+        {
+            result.content = String::from_utf8_lossy(&bytes).into_owned();
+        }
+        Ok(result)
     }
 
     async fn run_all(
@@ -170,7 +216,7 @@ impl<'a> Batch<'a> {
         state: &SessionState,
         snapshot: &Snapshot,
         declared: &Declared,
-        before: &BTreeMap<usize, ToolResult>,
+        known: &BTreeMap<usize, Known>,
     ) -> (Vec<Ran>, Vec<StateDelta>) {
         let caps = self.inner.settings.caps();
         let mut working = Arc::new(state.clone());
@@ -179,14 +225,15 @@ impl<'a> Batch<'a> {
         let mut running: Vec<BoxFuture<'_, (usize, Ran)>> = Vec::new();
         for (at, call) in self.calls.iter().enumerate() {
             slots.push(None);
-            if let Some(result) = before.get(&at) {
-                slots[at] = Some(Ran { outcome: again(result), elapsed: Duration::ZERO });
+            if let Some(known) = known.get(&at) {
+                slots[at] = Some(Ran::at_once(known.outcome(call)));
                 continue;
             }
             let registered = match self.allowed(call, declared, &working) {
                 Ok(registered) => registered,
                 Err(outcome) => {
-                    slots[at] = Some(Ran { outcome, elapsed: Duration::ZERO });
+                    deltas.push(StateDelta::new(at, &call.id, Vec::new()));
+                    slots[at] = Some(Ran::at_once(outcome));
                     continue;
                 }
             };
@@ -250,7 +297,15 @@ impl<'a> Batch<'a> {
     ) -> Ran {
         let span = tracing::info_span!("prowess.call", tool = %call.name, call = %call.id);
         let started = Instant::now();
-        let outcome = self.intercepted(call, registered, state, snapshot).instrument(span).await;
+        let running = guarded(self.intercepted(call, registered, state, snapshot));
+        let mut outcome = running
+            .instrument(span)
+            .await
+            .unwrap_or_else(|| ToolOutcome::failed("tool_panicked", json!({"tool": call.name})));
+        // Whatever a tool or an interceptor says: a failure changes nothing.
+        if outcome.is_error {
+            outcome.changes.clear();
+        }
         Ran { outcome, elapsed: started.elapsed() }
     }
 
@@ -305,6 +360,16 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Runs to the end; nothing comes of a panic.
+async fn guarded<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(None), |poll| poll.map(Some))
+    })
+    .await
+}
+
 /// The outcome of a call that was committed before.
 fn again(result: &ToolResult) -> ToolOutcome {
     let mut outcome = match result.is_error {
@@ -336,7 +401,18 @@ pub(crate) struct Commit<'a> {
 struct StepCommit<'a> {
     batch: &'a Batch<'a>,
     ran: Vec<Ran>,
-    before: BTreeMap<usize, ToolResult>,
+    known: BTreeMap<usize, Known>,
+}
+
+impl StepCommit<'_> {
+    /// Takes the results of calls that somebody else has committed meanwhile.
+    async fn look_again(&mut self, state: &SessionState) -> Result<(), RuntimeError> {
+        for (at, known) in self.batch.known(state).await? {
+            self.ran[at] = Ran::at_once(known.outcome(&self.batch.calls[at]));
+            self.known.insert(at, known);
+        }
+        Ok(())
+    }
 }
 
 impl Commit<'_> {
@@ -356,9 +432,9 @@ impl Commit<'_> {
     }
 
     async fn step(
-        self,
+        mut self,
         mut stored: crate::store::StoredSession,
-        step: StepCommit<'_>,
+        mut step: StepCommit<'_>,
     ) -> Result<StepResult, RuntimeError> {
         let attempts = self.inner.settings.max_commit_attempts.max(1);
         for _ in 0..attempts {
@@ -380,6 +456,9 @@ impl Commit<'_> {
                 }
                 Err(StoreError::Conflict { .. }) => {
                     stored = stored_session(self.inner, self.session).await?;
+                    let state = stored.session.state(self.agent);
+                    self.setup = initialisation(&state, self.snapshot);
+                    step.look_again(&state).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -398,12 +477,14 @@ impl Commit<'_> {
         finished.events.extend(self.discovered(turn));
         let calls = step.batch.calls;
         // What is repeated as a whole is in the transcript already.
-        if step.before.len() < calls.len() || calls.is_empty() {
+        let answered = step.known.values().filter(|known| known.is_answered()).count();
+        if answered < calls.len() || calls.is_empty() {
             finished.stored_messages.push(step.batch.step.message.clone());
         }
         for (at, (call, ran)) in calls.iter().zip(&step.ran).enumerate() {
             let mut outcome = ran.outcome.clone();
-            let applied = applied.get(&call.id);
+            let known = step.known.get(&at);
+            let applied = applied.get(&call.id).filter(|_| known.is_none());
             if let Some(refusal) = applied.and_then(|applied| applied.refused.as_ref()) {
                 outcome = refused(refusal, &outcome);
             }
@@ -416,7 +497,7 @@ impl Commit<'_> {
                 expansion: None,
             };
             finished.messages.push(Message::answering(result.clone()));
-            if !step.before.contains_key(&at) {
+            if !known.is_some_and(Known::is_answered) {
                 if let Some(stub) = &outcome.stub {
                     let bytes = outcome.content.clone().into_bytes();
                     let digest = self.inner.keep(bytes).await?;
