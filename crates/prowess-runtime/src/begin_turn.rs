@@ -244,13 +244,7 @@ fn invalid(skill: &str, why: &str) -> RuntimeError {
 fn too_many(refusal: &Refusal, declared: &[Prepared], pinned: &[Prepared]) -> RuntimeError {
     let first = declared.iter().chain(pinned).next();
     let skill = first.map(|skill| skill.loaded.name.clone()).unwrap_or_default();
-    let why = match refusal {
-        Refusal::LimitReached { limit, loaded } => {
-            format!("at most {limit} skills may be loaded, and these are: {}", loaded.join(", "))
-        }
-        Refusal::NotLoaded { skill } => format!("'{skill}' is not loaded"),
-    };
-    RuntimeError::InvalidLoad { skill, why }
+    RuntimeError::InvalidLoad { skill, why: refusal.to_string() }
 }
 
 fn turn_events(

@@ -106,8 +106,8 @@ impl Engine<'_> {
             return Err(unreadable("skill_invalid", &path, &cause));
         }
         let whole = skill.whole().await.map_err(|error| read_failure(&path, &error))?;
-        let body =
-            body_of(&whole.text).map_err(|cause| unreadable("skill_not_text", &path, &cause))?;
+        let body = body_of(&whole.text)
+            .map_err(|error| unreadable("skill_not_text", &path, &error.to_string()))?;
         let body = self.with_arguments(skill, body, arguments, session);
         let mut notes = Vec::new();
         let mut note = |message: String| notes.push((EventKind::ResourcesUnlisted, message));
@@ -304,8 +304,8 @@ fn version(skill: &CatalogSkill) -> Option<String> {
 }
 
 /// What stands below the frontmatter.
-fn body_of(bytes: &[u8]) -> Result<&str, String> {
-    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+fn body_of(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
+    let text = std::str::from_utf8(bytes)?;
     match prowess_format::split(text, usize::MAX) {
         Ok(split) => Ok(&text[split.body]),
         Err(_) => Ok(text),

@@ -16,7 +16,7 @@ use tracing::Instrument;
 use crate::event::{Event, EventKind};
 use crate::gate::{Declared, Registered, gate};
 use crate::interceptor::{Intercepted, Interception};
-use crate::message::{Expansion, Message, ToolCall, ToolResult};
+use crate::message::{Expansion, Message, Part, ToolCall, ToolResult, storable};
 use crate::outcome::ToolOutcome;
 use crate::runtime::{Engine, Inner, Runtime, load_limit, stored_session};
 use crate::session::{
@@ -126,8 +126,13 @@ impl Runtime {
         &self,
         session: &SessionKey,
         agent: &AgentName,
-        step: Step,
+        mut step: Step,
     ) -> Result<StepResult, RuntimeError> {
+        for part in &mut step.message.parts {
+            if let Part::ToolCall(call) = part {
+                call.arguments = storable(call.arguments.take());
+            }
+        }
         let calls: Vec<ToolCall> = step.message.tool_calls().cloned().collect();
         let span = tracing::info_span!("prowess.step", %session, %agent, calls = calls.len());
         Batch::new(&self.inner, session, agent, &step, &calls).run().instrument(span).await

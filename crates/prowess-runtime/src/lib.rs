@@ -29,7 +29,7 @@ mod turn;
 pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
-pub use message::{Expansion, Message, Part, Role, ToolCall, ToolResult, Usage};
+pub use message::{Expansion, MAX_NESTING, Message, Part, Role, ToolCall, ToolResult, Usage};
 pub use outcome::{ArtifactRef, ToolOutcome};
 pub use runtime::{Blocked, Runtime, RuntimeBuilder};
 pub use session::{

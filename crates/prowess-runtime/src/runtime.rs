@@ -250,6 +250,10 @@ impl Runtime {
             let stored = stored_session(&self.inner, session).await?;
             let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps())
                 .with_setup(changes.clone());
+            let applied = stored.session.clone().apply(&delta);
+            if let Some(refusal) = applied.into_iter().find_map(|(_, applied)| applied.refused) {
+                return Err(RuntimeError::Refused(refusal));
+            }
             let committed =
                 self.inner.sessions.commit(session, stored.revision, delta, Vec::new()).await;
             match committed {

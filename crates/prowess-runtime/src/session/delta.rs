@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::message::storable;
+
 use super::state::{
     DocSelection, KnownSkills, LoadedSkill, ModelOverride, SelectedDoc, SessionState,
 };
@@ -151,10 +153,11 @@ pub struct Applied {
 }
 
 /// Why a change was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// As many skills are loaded as may be.
+    #[error("at most {limit} skills may be loaded, and these are: {}", loaded.join(", "))]
     LimitReached {
         /// The limit.
         limit: usize,
@@ -162,6 +165,7 @@ pub enum Refusal {
         loaded: Vec<String>,
     },
     /// The skill is not loaded any more.
+    #[error("'{skill}' is not loaded")]
     NotLoaded {
         /// The skill.
         skill: String,
@@ -226,9 +230,14 @@ impl SessionState {
         match change {
             Change::Initialise { skills } => self.skills = Some(*skills),
             Change::Forget => self.skills = None,
-            Change::Adopt { state } => *self = SessionState::clone(state),
+            Change::Adopt { state } => {
+                *self = SessionState::clone(state);
+                for value in self.context.values_mut() {
+                    *value = storable(value.take());
+                }
+            }
             Change::BeginTurn { reset } => {
-                self.turn += 1;
+                self.turn = self.turn.saturating_add(1);
                 if *reset == Reset::Clear {
                     self.loaded.clear();
                     self.model = None;
@@ -258,7 +267,7 @@ impl SessionState {
             Change::SetContext { skill, value } => {
                 match value {
                     Value::Null => self.context.remove(skill),
-                    value => self.context.insert(skill.clone(), value.clone()),
+                    value => self.context.insert(skill.clone(), storable(value.clone())),
                 };
             }
         }
@@ -331,7 +340,7 @@ impl SessionState {
     }
 
     fn tick(&mut self) -> u64 {
-        self.clock += 1;
+        self.clock = self.clock.saturating_add(1);
         self.clock
     }
 }
