@@ -161,6 +161,22 @@ impl Engine<'_> {
         })
     }
 
+    /// Whether the text of a loaded skill is in the conversation.
+    pub(crate) async fn is_loaded_here(
+        &self,
+        loaded: &LoadedSkill,
+        skill: Option<&CatalogSkill>,
+    ) -> Result<bool, ToolOutcome> {
+        if loaded.call.is_some() {
+            return self.is_in_transcript(loaded.call.as_deref(), "").await;
+        }
+        match self.pinned_body(loaded, skill, &loaded.arguments, self.session).await {
+            Ok(body) => self.is_in_transcript(None, &body).await,
+            // It could not be given again; then it is assumed to be there.
+            Err(_) => Ok(true),
+        }
+    }
+
     /// Puts arguments into a text that has places for them; every other text stays as it is.
     fn with_arguments(
         &self,

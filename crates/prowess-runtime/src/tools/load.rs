@@ -152,11 +152,11 @@ async fn load_again(
     let asked = selection(&docs, request.all_docs, None);
     let mut new = Vec::new();
     for doc in docs {
-        if !engine.is_given(loaded.docs.get(&doc.path), &doc.digest).await? {
+        if !engine.is_given(loaded.docs.get(&doc.path), &doc).await? {
             new.push(doc);
         }
     }
-    let is_here = engine.is_in_transcript(loaded.call.as_deref()).await?;
+    let is_here = engine.is_loaded_here(loaded, skill).await?;
     let typed = request.arguments.as_deref();
     let has_new_arguments = typed.is_some_and(|typed| typed != loaded.arguments);
     if !is_here || has_new_arguments {
