@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use prowess_catalog::{CatalogSkill, LookupError, ReadError, ResourceKind, ResourcePath, Snapshot};
+use prowess_catalog::{
+    CatalogSkill, LeftOutReason, LookupError, ReadError, ResourceKind, ResourcePath, Snapshot,
+};
 use prowess_format::{Arguments, Context, Digest};
 use serde_json::{Value, json};
 
@@ -108,15 +110,24 @@ impl Engine<'_> {
         let whole = skill.whole().await.map_err(|error| read_failure(&path, &error))?;
         let body = body_of(&whole.text)
             .map_err(|error| unreadable("skill_not_text", &path, &error.to_string()))?;
-        let body = self.with_arguments(skill, body, arguments, session);
+        let body = self.with_arguments(skill, &name, body, arguments, session)?;
         let mut notes = Vec::new();
         let mut note = |message: String| notes.push((EventKind::ResourcesUnlisted, message));
         let (resources, tree_digest) = match whole.files {
             Ok(files) => {
                 let listing = files.listing.one_level();
-                if let Some(left) = listing.left_out.iter().find(|it| it.reason.loses_content()) {
+                // A link out of the folder is no content, but somebody meant it to be.
+                let is_missed = |reason: LeftOutReason| {
+                    reason.loses_content() || reason == LeftOutReason::Outside
+                };
+                let mut missed = listing.left_out.iter().filter(|it| is_missed(it.reason));
+                if let Some(left) = missed.next() {
                     let (path, why) = (&left.path, left.reason.as_str());
-                    note(format!("'{path}' of skill '{name}' is not listed: {why}"));
+                    let more = match missed.count() {
+                        0 => String::new(),
+                        more => format!(" (and {more} more)"),
+                    };
+                    note(format!("'{path}' of skill '{name}' is not listed: {why}{more}"));
                 }
                 if let Err(error) = &files.tree_digest {
                     note(format!("The files of skill '{name}' cannot be pinned: {error}"));
@@ -155,10 +166,10 @@ impl Engine<'_> {
             (None, _) => return Err(lost()),
         };
         let body = body_of(&bytes).map_err(|_| lost())?;
-        Ok(match skill {
-            Some(skill) => self.with_arguments(skill, body, arguments, session),
-            None => body.to_owned(),
-        })
+        match skill {
+            Some(skill) => self.with_arguments(skill, &loaded.name, body, arguments, session),
+            None => Ok(body.to_owned()),
+        }
     }
 
     /// Whether the text of a loaded skill is in the conversation.
@@ -177,26 +188,35 @@ impl Engine<'_> {
         }
     }
 
-    /// Puts arguments into a text that has places for them; every other text stays as it is.
+    /// Puts arguments into a text that has places for them; every other text stays as it is. They
+    /// may make it longer by as much as may be given at once.
     fn with_arguments(
         &self,
         skill: &CatalogSkill,
+        name: &str,
         body: &str,
         arguments: &str,
         session: &SessionKey,
-    ) -> String {
+    ) -> Result<String, ToolOutcome> {
+        self.check_size(name, "arguments", arguments.len())?;
         let names = skill.found().frontmatter.arguments();
         let has_places = body.contains("$ARGUMENTS") || body.contains("${CLAUDE_");
         if arguments.is_empty() && names.is_empty() && !has_places {
-            return body.to_owned();
+            return Ok(body.to_owned());
         }
         let path = skill.path();
         let folder = path.parent().unwrap_or(Path::new("")).display().to_string();
-        Arguments::new(arguments)
+        let limit = self.settings().max_given_bytes;
+        let text = Arguments::new(arguments)
             .with_names(names)
             .with_variable("CLAUDE_SKILL_DIR", folder)
             .with_variable("CLAUDE_SESSION_ID", session.session())
-            .substitute(body)
+            .substitute_within(body, body.len().saturating_add(limit));
+        text.ok_or_else(|| {
+            let what = "the text with arguments";
+            let data = json!({"skill": name, "what": what, "bytes": null, "limit": limit});
+            ToolOutcome::failed("too_large", data)
+        })
     }
 
     /// The paths of a skill's docs, in order.

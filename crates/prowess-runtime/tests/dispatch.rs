@@ -448,8 +448,10 @@ async fn eviction_is_an_option_and_is_reported() {
 #[tokio::test]
 async fn arguments_are_taken_as_models_write_them() {
     let world = Plan::new().skill("a", "A").file("a/guide.md", "Guide").build();
-    let table: [(Value, &str); 12] = [
+    let table: [(Value, &str); 14] = [
         (json!({"skill": "a"}), "loaded"),
+        (json!({"skill": "a", "arguments": "x", "args": "x"}), "loaded"),
+        (json!({"skill": "a", "arguments": "x", "args": "y"}), "invalid_arguments"),
         (json!({"skill_name": "a"}), "loaded"),
         (json!({"skill_id": " a "}), "loaded"),
         (json!({"skill": "a", "skill_name": "a"}), "loaded"),
