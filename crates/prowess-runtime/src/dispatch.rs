@@ -165,7 +165,12 @@ impl<'a> Batch<'a> {
     async fn run(&self) -> Result<StepResult, RuntimeError> {
         let stored = stored_session(self.inner, self.session).await?;
         let state = stored.session.state(self.agent);
-        let (_, snapshot) = self.inner.skills_of(self.session, self.agent).await;
+        let (catalog, mut snapshot) = self.inner.skills_of(self.session, self.agent).await;
+        // Whoever has forgotten which skills there are looks again; a new session need not.
+        let has_forgotten = |state: &SessionState| state.skills.is_none();
+        if stored.session.agents.get(self.agent).is_some_and(has_forgotten) {
+            snapshot = catalog.refresh().await;
+        }
         let known = self.known(&state).await?;
         let declared = self.inner.declared(&snapshot);
         let (ran, deltas) = self.run_all(&state, &snapshot, &declared.1, &known).await;

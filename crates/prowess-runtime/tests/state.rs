@@ -296,7 +296,39 @@ async fn an_imported_skill_is_given_when_it_is_asked_for() {
     let outcome = world.load("sql").await;
     assert_eq!(outcome.code, "loaded");
     assert!(outcome.content.starts_with("Body"));
+    assert!(outcome.content.contains("- [script] `scripts/run.sh`"), "{}", outcome.content);
     assert_eq!(world.load("sql").await.code, "already_loaded");
+    // From now on its files are pinned.
+    world.write("sql/examples.md", "Other examples.");
+    let docs = json!({"skill": "sql", "docs": ["examples.md"]});
+    assert_eq!(world.call("load_skill", docs).await.code, "content_changed");
+}
+
+#[tokio::test]
+async fn what_cannot_be_carried_over_is_told() {
+    let world = world();
+    let table = [
+        (
+            System::LangchainDocker,
+            json!({"skill_load_count": 3}),
+            "`skill_load_count` is no mapping",
+        ),
+        (System::LangchainDocker, json!({"skill_context": []}), "`skill_context` is no mapping"),
+        (
+            System::DeepAgents,
+            json!({"skill_resources": {"sql": [{"type": "script"}]}}),
+            "`skill_resources` of 'sql' has items without a path",
+        ),
+        (
+            System::DeepAgents,
+            json!({"pinned_skills": ["sql"]}),
+            "'sql' was to be pinned; pin it when the next turn begins",
+        ),
+    ];
+    for (system, value, expected) in table {
+        let (_, problems) = imported(&world, system, &value).await;
+        assert_eq!(problems, [expected], "{value}");
+    }
 }
 
 #[test]

@@ -217,3 +217,14 @@ async fn a_session_that_forgets_its_skills_looks_again_in_the_next_turn() {
     assert_eq!(world.events_of(EventKind::SkillsDiscovered).len(), 1);
     assert_eq!(world.load("c").await.code, "loaded");
 }
+
+#[tokio::test]
+async fn a_session_without_turns_that_forgets_its_skills_looks_again_with_the_next_call() {
+    let world = world(LoadMode::Session);
+    world.load("a").await;
+    world.write("c/SKILL.md", skill("c", "Third.", "C"));
+    assert_eq!(world.load("c").await.code, "skill_not_found");
+    world.runtime.change(&world.session, &world.agent, vec![Change::Forget]).await.unwrap();
+    assert_eq!(world.load("c").await.code, "loaded");
+    assert_eq!(world.state().await.skills.unwrap().count, 3);
+}
