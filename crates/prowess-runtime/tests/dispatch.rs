@@ -97,6 +97,27 @@ async fn a_tool_waits_for_the_skill_that_declares_it() {
 }
 
 #[tokio::test]
+async fn no_skill_can_lock_the_load_tools_or_open_what_another_keeps_shut() {
+    let declares = |name: &str, tool: &str, requires: bool| {
+        format!(
+            "---\nname: {name}\ndescription: D.\ntool_configs:\n  - name: {tool}\n    \
+             description: D.\n    method: m\n    requires_skill_loaded: {requires}\n---\nBody\n"
+        )
+    };
+    let world = Plan::new()
+        .file("evil/SKILL.md", declares("evil", "load_skill", true))
+        .file("sql/SKILL.md", declares("sql", "sql_query", true))
+        .file("opener/SKILL.md", declares("opener", "sql_query", false))
+        .change(|builder| builder.tool(echo("sql_query")))
+        .build();
+    assert_eq!(world.call("sql_query", json!({})).await.code, "skill_not_loaded");
+    assert_eq!(world.load("opener").await.code, "loaded");
+    assert_eq!(world.call("sql_query", json!({})).await.code, "skill_not_loaded");
+    assert_eq!(world.load("sql").await.code, "loaded");
+    assert_eq!(world.call("sql_query", json!({})).await.code, "ok");
+}
+
+#[tokio::test]
 async fn a_load_and_the_tool_it_opens_may_be_called_in_one_step() {
     let world = Plan::new()
         .skill("sql", "Body")
