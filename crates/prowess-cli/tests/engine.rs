@@ -132,6 +132,25 @@ fn a_session_is_shown_and_ended() {
     assert_eq!(again.code, 1);
 }
 
+#[test]
+fn a_session_ends_even_if_another_one_cannot_be_read() {
+    let sandbox = project();
+    for session in ["good", "newer"] {
+        call(&sandbox, "load_skill", &json!({"skill": "deploy"}), &["--session", session]);
+    }
+    let database = rusqlite::Connection::open(sandbox.path().join("home/prowess.db")).unwrap();
+    let sql = "UPDATE sessions SET state = replace(state, '\"version\":1', '\"version\":2') \
+               WHERE session = 'newer'";
+    assert_eq!(database.execute(sql, []).unwrap(), 1);
+    let newer = prowess(&sandbox, &["session", "show", "newer", "--json"]);
+    assert!(newer.stdout.contains("session_corrupt"), "{newer:?}");
+    let ended = prowess(&sandbox, &["session", "end", "good"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "Session prowess/local/good ended.\n"));
+    assert!(ended.stderr.starts_with("Warning: its content is kept:"), "{}", ended.stderr);
+    let ended = prowess(&sandbox, &["session", "end", "newer"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "it can be ended, too");
+}
+
 /// Times and digests differ from run to run.
 fn without_times(text: &str) -> String {
     let line = |line: &str| {

@@ -55,12 +55,21 @@ impl Arguments {
 
     /// The body with everything put in.
     pub fn substitute(&self, body: &str) -> String {
+        self.substitute_within(body, usize::MAX).unwrap_or_default()
+    }
+
+    /// The body with everything put in; nothing if that is longer than `most` bytes. A body with
+    /// many places for a long argument costs no more memory than that.
+    pub fn substitute_within(&self, body: &str, most: usize) -> Option<String> {
         let mut out = String::with_capacity(body.len() + self.raw.len());
         let mut rest = body;
         let mut saw_arguments = false;
         while let Some(at) = memchr::memchr(b'$', rest.as_bytes()) {
             let (before, from) = rest.split_at(at);
             out.push_str(before);
+            if out.len() > most {
+                return None;
+            }
             if let Some((value, length)) = self.variable(from) {
                 out.push_str(value);
                 rest = &from[length..];
@@ -86,7 +95,7 @@ impl Arguments {
         if !saw_arguments && !self.raw.trim().is_empty() {
             append_paragraph(&mut out, &format!("ARGUMENTS: {}", self.raw));
         }
-        out
+        (out.len() <= most).then_some(out)
     }
 
     /// `${NAME}` with a known name: its value and the length of what was written.

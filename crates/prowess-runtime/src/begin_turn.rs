@@ -12,7 +12,7 @@ use crate::prompt::{Placement, scope_of};
 use crate::runtime::{Engine, Runtime, stored_session};
 use crate::session::{
     AgentName, Change, DocSelection, LoadedSkill, Refusal, Reset, SelectedDoc, SessionDelta,
-    SessionKey,
+    SessionKey, SessionState,
 };
 use crate::settings::LoadMode;
 use crate::store::{StoreError, StoredSession};
@@ -46,22 +46,29 @@ impl Runtime {
             view = inner.view(&scope_of(session, agent), catalog.refresh().await);
         }
         let snapshot = &view.snapshot;
-        let declared = self.declared_loads(&engine, snapshot, &request.loads).await?;
-        let (pinned, problems) = self.pinned(&engine, snapshot, &request.pinned).await;
+        let mut all_declared = self.declared_loads(&engine, snapshot, &request.loads).await?;
+        let (mut all_pinned, problems) = self.pinned(&engine, snapshot, &request.pinned).await;
+        // Declared and pinned, a skill is given once.
+        all_pinned.retain(|pinned| {
+            let same = all_declared.iter_mut().find(|it| it.loaded.name == pinned.loaded.name);
+            same.map(|declared| declared.loaded.pinned = true).is_none()
+        });
         let reset = match inner.settings.load_mode {
             LoadMode::Session => Reset::Keep,
             LoadMode::Turn | LoadMode::Once => Reset::Clear,
         };
-        let mut given = Vec::new();
-        // Where loaded text stands in the system prompt, it needs no message.
-        if inner.settings.placement == Placement::ToolResult {
-            given.extend(self.declared_messages(&declared));
-            given.extend(pinned.iter().map(|skill| self.pinned_message(skill)));
-        }
-        given.extend(request.message.clone());
         let attempts = inner.settings.max_commit_attempts.max(1);
         for _ in 0..attempts {
             let state = stored.session.state(agent);
+            let declared = not_given(&engine, snapshot, &state, reset, &all_declared).await;
+            let pinned = not_given(&engine, snapshot, &state, reset, &all_pinned).await;
+            let mut given = Vec::new();
+            // Where loaded text stands in the system prompt, it needs no message.
+            if inner.settings.placement == Placement::ToolResult {
+                given.extend(self.declared_messages(&declared));
+                given.extend(pinned.iter().map(|skill| self.pinned_message(skill)));
+            }
+            given.extend(request.message.clone());
             let (mut setup, excluded) =
                 initialisation(inner, &state, &view, session, agent).await?;
             setup.push(Change::BeginTurn { reset });
@@ -70,7 +77,7 @@ impl Runtime {
             if changed {
                 setup.push(Change::Tell { skills: view.known() });
             }
-            let messages: Vec<Message> = note.into_iter().chain(given.clone()).collect();
+            let messages: Vec<Message> = note.into_iter().chain(given).collect();
             setup.extend(declared.iter().chain(&pinned).map(|skill| Change::Load {
                 skill: Box::new(skill.loaded.clone()),
                 model: skill.model.clone(),
@@ -79,7 +86,7 @@ impl Runtime {
                 inner,
                 session,
                 agent,
-                snapshot,
+                view: &view,
                 setup: setup.clone(),
                 excluded,
                 deltas: Vec::new(),
@@ -187,7 +194,7 @@ impl Runtime {
         (prepared, problems)
     }
 
-    fn declared_messages(&self, declared: &[Prepared]) -> Vec<Message> {
+    fn declared_messages(&self, declared: &[&Prepared]) -> Vec<Message> {
         if declared.is_empty() {
             return Vec::new();
         }
@@ -238,6 +245,47 @@ async fn prepare(
     Ok(Prepared { loaded, body, docs, model, path: skill.path().display().to_string(), notes })
 }
 
+/// The skills that are to be given. What the session has loaded already, in this form, and what is
+/// still in the conversation, stays where it is.
+async fn not_given<'a>(
+    engine: &Engine<'_>,
+    snapshot: &Snapshot,
+    state: &SessionState,
+    reset: Reset,
+    prepared: &'a [Prepared],
+) -> Vec<&'a Prepared> {
+    let mut left = Vec::with_capacity(prepared.len());
+    for wanted in prepared {
+        let is_same = |loaded: &&LoadedSkill| {
+            let has = |doc: &GivenDoc| {
+                loaded.docs.get(&doc.path).is_some_and(|known| known.digest == Some(doc.digest))
+            };
+            (loaded.digest, &loaded.tree_digest, &loaded.arguments)
+                == (wanted.loaded.digest, &wanted.loaded.tree_digest, &wanted.loaded.arguments)
+                && (loaded.pinned || !wanted.loaded.pinned)
+                && wanted.docs.iter().all(has)
+        };
+        let known = state.loaded(&wanted.loaded.name).filter(is_same);
+        let is_here = match known.filter(|_| reset == Reset::Keep) {
+            None => false,
+            Some(loaded) => {
+                let skill = snapshot.get(&loaded.name).ok();
+                // What cannot be found out is given.
+                let mut here = engine.is_loaded_here(loaded, skill).await.unwrap_or(false);
+                for doc in &wanted.docs {
+                    let given = engine.is_given(loaded.docs.get(&doc.path), doc).await;
+                    here &= given.unwrap_or(false);
+                }
+                here
+            }
+        };
+        if !is_here {
+            left.push(wanted);
+        }
+    }
+    left
+}
+
 /// Whether a declared load makes sense by itself.
 fn check(request: &mut LoadRequest) -> Result<(), RuntimeError> {
     request.skill = request.skill.trim().to_owned();
@@ -265,23 +313,17 @@ fn invalid(skill: &str, why: &str) -> RuntimeError {
     RuntimeError::InvalidLoad { skill: skill.to_owned(), why: why.to_owned() }
 }
 
-fn too_many(refusal: &Refusal, declared: &[Prepared], pinned: &[Prepared]) -> RuntimeError {
+fn too_many(refusal: &Refusal, declared: &[&Prepared], pinned: &[&Prepared]) -> RuntimeError {
     let first = declared.iter().chain(pinned).next();
     let skill = first.map(|skill| skill.loaded.name.clone()).unwrap_or_default();
-    let why = match refusal {
-        Refusal::LimitReached { limit, loaded } => {
-            format!("at most {limit} skills may be loaded, and these are: {}", loaded.join(", "))
-        }
-        Refusal::NotLoaded { skill } => format!("'{skill}' is not loaded"),
-    };
-    RuntimeError::InvalidLoad { skill, why }
+    RuntimeError::InvalidLoad { skill, why: refusal.to_string() }
 }
 
 fn turn_events(
     commit: &Commit<'_>,
     number: u64,
-    declared: &[Prepared],
-    pinned: &[Prepared],
+    declared: &[&Prepared],
+    pinned: &[&Prepared],
 ) -> Vec<Event> {
     let mut events: Vec<Event> = commit.discovered(number);
     events.push(commit.event(EventKind::TurnBegun, number, format!("Turn {number} began")));

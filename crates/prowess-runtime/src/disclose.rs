@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use prowess_catalog::{
-    CatalogSkill, ContentError, LookupError, ReadError, ResourceKind, ResourcePath, Snapshot,
+    CatalogSkill, ContentError, LeftOutReason, LookupError, ReadError, ResourceKind, ResourcePath,
+    Snapshot,
 };
 use prowess_format::{Arguments, Context, Digest};
 use serde_json::{Value, json};
@@ -81,19 +82,27 @@ impl Inner {
         };
         let Some(bytes) = bytes else { return Ok(None) };
         let Ok(body) = body_of(&bytes) else { return Ok(None) };
-        Ok(Some(match skill {
-            Some(skill) => with_arguments(skill, body, &loaded.arguments, session),
-            None => body.to_owned(),
-        }))
+        let limit = self.settings.max_given_bytes;
+        Ok(match skill {
+            Some(skill) => with_arguments(skill, body, &loaded.arguments, session, limit),
+            None => Some(body.to_owned()),
+        })
     }
 }
 
-/// Puts arguments into a text that has places for them; every other text stays as it is.
-fn with_arguments(skill: &CatalogSkill, body: &str, arguments: &str, session: &str) -> String {
+/// Puts arguments into a text that has places for them; every other text stays as it is. They may
+/// make it longer by so many bytes; else there is none.
+fn with_arguments(
+    skill: &CatalogSkill,
+    body: &str,
+    arguments: &str,
+    session: &str,
+    limit: usize,
+) -> Option<String> {
     let names = skill.found().frontmatter.arguments();
     let has_places = body.contains("$ARGUMENTS") || body.contains("${CLAUDE_");
     if arguments.is_empty() && names.is_empty() && !has_places {
-        return body.to_owned();
+        return Some(body.to_owned());
     }
     let path = skill.path();
     let folder = path.parent().unwrap_or(Path::new("")).display().to_string();
@@ -101,7 +110,7 @@ fn with_arguments(skill: &CatalogSkill, body: &str, arguments: &str, session: &s
         .with_names(names)
         .with_variable("CLAUDE_SKILL_DIR", folder)
         .with_variable("CLAUDE_SESSION_ID", session)
-        .substitute(body)
+        .substitute_within(body, body.len().saturating_add(limit))
 }
 
 impl Engine<'_> {
@@ -156,17 +165,33 @@ impl Engine<'_> {
             return Err(unreadable("skill_invalid", &path, &cause));
         }
         let whole = skill.whole().await.map_err(|error| read_failure(&path, &error))?;
-        let body =
-            body_of(&whole.text).map_err(|cause| unreadable("skill_not_text", &path, &cause))?;
-        let body = with_arguments(skill, body, arguments, session.session());
+        let body = body_of(&whole.text)
+            .map_err(|error| unreadable("skill_not_text", &path, &error.to_string()))?;
+        self.check_size(&name, "arguments", arguments.len())?;
+        let limit = self.settings().max_given_bytes;
+        let body = with_arguments(skill, body, arguments, session.session(), limit);
+        let body = body.ok_or_else(|| {
+            let what = "the text with arguments";
+            let data = json!({"skill": name, "what": what, "bytes": null, "limit": limit});
+            ToolOutcome::failed("too_large", data)
+        })?;
         let mut notes = Vec::new();
         let mut note = |message: String| notes.push((EventKind::ResourcesUnlisted, message));
         let (resources, tree_digest) = match whole.files {
             Ok(files) => {
                 let listing = files.listing.one_level();
-                if let Some(left) = listing.left_out.iter().find(|it| it.reason.loses_content()) {
+                // A link out of the folder is no content, but somebody meant it to be.
+                let is_missed = |reason: LeftOutReason| {
+                    reason.loses_content() || reason == LeftOutReason::Outside
+                };
+                let mut missed = listing.left_out.iter().filter(|it| is_missed(it.reason));
+                if let Some(left) = missed.next() {
                     let (path, why) = (&left.path, left.reason.as_str());
-                    note(format!("'{path}' of skill '{name}' is not listed: {why}"));
+                    let more = match missed.count() {
+                        0 => String::new(),
+                        more => format!(" (and {more} more)"),
+                    };
+                    note(format!("'{path}' of skill '{name}' is not listed: {why}{more}"));
                 }
                 if let Err(error) = &files.tree_digest {
                     note(format!("The files of skill '{name}' cannot be pinned: {error}"));
@@ -195,9 +220,26 @@ impl Engine<'_> {
         skill: Option<&CatalogSkill>,
         session: &SessionKey,
     ) -> Result<String, ToolOutcome> {
+        self.check_size(&loaded.name, "arguments", loaded.arguments.len())?;
         let text = self.inner.pinned_text(loaded, skill, session.session()).await;
         let text = text.map_err(|error| content_failure(&error))?;
         text.ok_or_else(|| ToolOutcome::failed("content_lost", json!({"skill": loaded.name})))
+    }
+
+    /// Whether the text of a loaded skill is in the conversation.
+    pub(crate) async fn is_loaded_here(
+        &self,
+        loaded: &LoadedSkill,
+        skill: Option<&CatalogSkill>,
+    ) -> Result<bool, ToolOutcome> {
+        if loaded.call.is_some() {
+            return self.is_in_transcript(loaded.call.as_deref(), "").await;
+        }
+        match self.pinned_body(loaded, skill, self.session).await {
+            Ok(body) => self.is_in_transcript(None, &body).await,
+            // It could not be given again; then it is assumed to be there.
+            Err(_) => Ok(true),
+        }
     }
 
     /// The paths of a skill's docs, in order.
@@ -321,8 +363,8 @@ fn version(skill: &CatalogSkill) -> Option<String> {
 }
 
 /// What stands below the frontmatter.
-fn body_of(bytes: &[u8]) -> Result<&str, String> {
-    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+fn body_of(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
+    let text = std::str::from_utf8(bytes)?;
     match prowess_format::split(text, usize::MAX) {
         Ok(split) => Ok(&text[split.body]),
         Err(_) => Ok(text),

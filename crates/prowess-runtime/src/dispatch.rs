@@ -1,7 +1,11 @@
 //! The one way of every tool call: visible? → gate → interceptors → tool → commit → event.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, join_all};
@@ -12,7 +16,7 @@ use tracing::Instrument;
 use crate::event::{Event, EventKind};
 use crate::gate::{Declared, Registered, gate};
 use crate::interceptor::{Intercepted, Interception};
-use crate::message::{Expansion, Message, ToolCall, ToolResult};
+use crate::message::{Expansion, Message, Part, ToolCall, ToolResult, storable};
 use crate::outcome::ToolOutcome;
 use crate::prompt::{ListingMode, scope_of};
 use crate::runtime::{Engine, Inner, Runtime, SkillView, load_limit, stored_session};
@@ -22,7 +26,7 @@ use crate::session::{
 };
 use crate::store::{Revision, StoreError};
 use crate::tool::{Effect, Invocation};
-use crate::transcript::result_of;
+use crate::transcript::answer_to;
 use crate::turn::RuntimeError;
 
 /// The calls of one message of the model.
@@ -71,6 +75,37 @@ struct Ran {
     elapsed: Duration,
 }
 
+impl Ran {
+    /// A call that was decided without running.
+    fn at_once(outcome: ToolOutcome) -> Self {
+        Self { outcome, elapsed: Duration::ZERO }
+    }
+}
+
+/// What the id of a call says before it runs.
+enum Known {
+    /// This very call was committed before, with this result.
+    Answered(ToolResult),
+    /// It is no id, or that of another call; why.
+    Wrong(&'static str),
+}
+
+impl Known {
+    fn is_answered(&self) -> bool {
+        matches!(self, Self::Answered(_))
+    }
+
+    fn outcome(&self, call: &ToolCall) -> ToolOutcome {
+        match self {
+            Self::Answered(result) => again(result),
+            Self::Wrong(cause) => {
+                let data = json!({"tool": call.name, "call": call.id, "cause": cause});
+                ToolOutcome::failed("invalid_call_id", data)
+            }
+        }
+    }
+}
+
 impl Runtime {
     /// Carries out one call.
     pub async fn dispatch(
@@ -86,13 +121,19 @@ impl Runtime {
     /// Carries out the calls of a step: those that change which skills are loaded in their order,
     /// the rest at the same time; commits all of them at once.
     ///
-    /// A call whose id was committed before is not carried out again: its result is given again.
+    /// A call that was committed before is not carried out again: its result is given again. A call
+    /// without an id, or with the id of another call, is refused.
     pub async fn dispatch_batch(
         &self,
         session: &SessionKey,
         agent: &AgentName,
-        step: Step,
+        mut step: Step,
     ) -> Result<StepResult, RuntimeError> {
+        for part in &mut step.message.parts {
+            if let Part::ToolCall(call) = part {
+                call.arguments = storable(call.arguments.take());
+            }
+        }
         let calls: Vec<ToolCall> = step.message.tool_calls().cloned().collect();
         let span = tracing::info_span!("prowess.step", %session, %agent, calls = calls.len());
         Batch::new(&self.inner, session, agent, &step, &calls).run().instrument(span).await
@@ -125,46 +166,62 @@ impl<'a> Batch<'a> {
     async fn run(&self) -> Result<StepResult, RuntimeError> {
         let stored = stored_session(self.inner, self.session).await?;
         let state = stored.session.state(self.agent);
-        let (_, view) = self.inner.skills_of(self.session, self.agent).await;
-        let before = self.committed_before(&state).await?;
-        let (ran, deltas) = self.run_all(&state, &view.snapshot, &view.declared, &before).await;
+        let (catalog, mut view) = self.inner.skills_of(self.session, self.agent).await;
+        // Whoever has forgotten which skills there are looks again; a new session need not.
+        let has_forgotten = |state: &SessionState| state.skills.is_none();
+        if stored.session.agents.get(self.agent).is_some_and(has_forgotten) {
+            let scope = scope_of(self.session, self.agent);
+            view = self.inner.view(&scope, catalog.refresh().await);
+        }
+        let known = self.known(&state).await?;
+        let (ran, deltas) = self.run_all(&state, &view.snapshot, &view.declared, &known).await;
         let (setup, excluded) =
             initialisation(self.inner, &state, &view, self.session, self.agent).await?;
         let commit = Commit {
             inner: self.inner,
             session: self.session,
             agent: self.agent,
-            snapshot: &view.snapshot,
+            view: &view,
             setup,
             excluded,
             deltas,
         };
-        let step = StepCommit { batch: self, ran, before };
+        let step = StepCommit { batch: self, ran, known };
         commit.step(stored, step).await
     }
 
-    /// The results of calls that were committed before.
-    async fn committed_before(
-        &self,
-        state: &SessionState,
-    ) -> Result<BTreeMap<usize, ToolResult>, RuntimeError> {
-        let mut results = BTreeMap::new();
-        if !self.calls.iter().any(|call| state.has_call(&call.id)) {
-            return Ok(results);
-        }
-        let messages = self.inner.sessions.messages(self.session, self.agent).await?;
+    /// What the ids of the calls say, where they say something.
+    async fn known(&self, state: &SessionState) -> Result<BTreeMap<usize, Known>, RuntimeError> {
+        let mut known = BTreeMap::new();
+        let mut messages = None;
         for (at, call) in self.calls.iter().enumerate() {
-            let known = state.has_call(&call.id).then(|| result_of(&messages, &call.id)).flatten();
-            let Some(result) = known.filter(|result| result.name == call.name) else { continue };
-            let mut result = result.clone();
-            if let Some(expansion) = &result.expansion
-                && let Some(bytes) = self.inner.kept(expansion.digest).await?
-            {
-                result.content = String::from_utf8_lossy(&bytes).into_owned();
+            if call.id.is_empty() {
+                known.insert(at, Known::Wrong("it is empty"));
+            } else if self.calls[..at].iter().any(|other| other.id == call.id) {
+                known.insert(at, Known::Wrong("another call of this step has it"));
+            } else if state.has_call(&call.id) {
+                if messages.is_none() {
+                    messages = Some(self.inner.sessions.messages(self.session, self.agent).await?);
+                }
+                let result = answer_to(messages.as_deref().unwrap_or_default(), call);
+                let is = match result {
+                    Some(result) => Known::Answered(self.expanded(result.clone()).await?),
+                    None => Known::Wrong("an earlier call had it"),
+                };
+                known.insert(at, is);
             }
-            results.insert(at, result);
         }
-        Ok(results)
+        Ok(known)
+    }
+
+    /// A stored result as the model has seen it.
+    async fn expanded(&self, mut result: ToolResult) -> Result<ToolResult, RuntimeError> {
+        if let Some(expansion) = &result.expansion
+            && let Some(bytes) = self.inner.kept(expansion.digest).await?
+        {
+            result.content = String::from_utf8_lossy(&bytes).into_owned();
+        }
+        Ok(result)
     }
 
     async fn run_all(
@@ -172,7 +229,7 @@ impl<'a> Batch<'a> {
         state: &SessionState,
         snapshot: &Snapshot,
         declared: &Declared,
-        before: &BTreeMap<usize, ToolResult>,
+        known: &BTreeMap<usize, Known>,
     ) -> (Vec<Ran>, Vec<StateDelta>) {
         let caps = self.inner.settings.caps();
         let mut working = Arc::new(state.clone());
@@ -181,14 +238,15 @@ impl<'a> Batch<'a> {
         let mut running: Vec<BoxFuture<'_, (usize, Ran)>> = Vec::new();
         for (at, call) in self.calls.iter().enumerate() {
             slots.push(None);
-            if let Some(result) = before.get(&at) {
-                slots[at] = Some(Ran { outcome: again(result), elapsed: Duration::ZERO });
+            if let Some(known) = known.get(&at) {
+                slots[at] = Some(Ran::at_once(known.outcome(call)));
                 continue;
             }
             let registered = match self.allowed(call, declared, &working) {
                 Ok(registered) => registered,
                 Err(outcome) => {
-                    slots[at] = Some(Ran { outcome, elapsed: Duration::ZERO });
+                    deltas.push(StateDelta::new(at, &call.id, Vec::new()));
+                    slots[at] = Some(Ran::at_once(outcome));
                     continue;
                 }
             };
@@ -252,7 +310,15 @@ impl<'a> Batch<'a> {
     ) -> Ran {
         let span = tracing::info_span!("prowess.call", tool = %call.name, call = %call.id);
         let started = Instant::now();
-        let outcome = self.intercepted(call, registered, state, snapshot).instrument(span).await;
+        let running = guarded(self.intercepted(call, registered, state, snapshot));
+        let mut outcome = running
+            .instrument(span)
+            .await
+            .unwrap_or_else(|| ToolOutcome::failed("tool_panicked", json!({"tool": call.name})));
+        // Whatever a tool or an interceptor says: a failure changes nothing.
+        if outcome.is_error {
+            outcome.changes.clear();
+        }
         Ran { outcome, elapsed: started.elapsed() }
     }
 
@@ -307,6 +373,16 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Runs to the end; nothing comes of a panic.
+async fn guarded<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(None), |poll| poll.map(Some))
+    })
+    .await
+}
+
 /// The outcome of a call that was committed before.
 fn again(result: &ToolResult) -> ToolOutcome {
     let mut outcome = match result.is_error {
@@ -348,7 +424,7 @@ pub(crate) struct Commit<'a> {
     pub(crate) inner: &'a Inner,
     pub(crate) session: &'a SessionKey,
     pub(crate) agent: &'a AgentName,
-    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) view: &'a SkillView,
     pub(crate) setup: Vec<Change>,
     /// How many skills did not fit into the listing that is frozen.
     pub(crate) excluded: usize,
@@ -358,7 +434,18 @@ pub(crate) struct Commit<'a> {
 struct StepCommit<'a> {
     batch: &'a Batch<'a>,
     ran: Vec<Ran>,
-    before: BTreeMap<usize, ToolResult>,
+    known: BTreeMap<usize, Known>,
+}
+
+impl StepCommit<'_> {
+    /// Takes the results of calls that somebody else has committed meanwhile.
+    async fn look_again(&mut self, state: &SessionState) -> Result<(), RuntimeError> {
+        for (at, known) in self.batch.known(state).await? {
+            self.ran[at] = Ran::at_once(known.outcome(&self.batch.calls[at]));
+            self.known.insert(at, known);
+        }
+        Ok(())
+    }
 }
 
 impl Commit<'_> {
@@ -370,7 +457,8 @@ impl Commit<'_> {
     /// What initialising has to say.
     pub(crate) fn discovered(&self, turn: u64) -> Vec<Event> {
         let is_new = self.setup.iter().any(|change| matches!(change, Change::Initialise { .. }));
-        let (skills, sources) = (self.snapshot.skills().len(), self.snapshot.sources().len());
+        let (skills, sources) =
+            (self.view.snapshot.skills().len(), self.view.snapshot.sources().len());
         let s = |count: usize| if count == 1 { "" } else { "s" };
         let message =
             format!("Discovered {skills} skill{} from {sources} source{}", s(skills), s(sources));
@@ -386,9 +474,9 @@ impl Commit<'_> {
     }
 
     async fn step(
-        self,
+        mut self,
         mut stored: crate::store::StoredSession,
-        step: StepCommit<'_>,
+        mut step: StepCommit<'_>,
     ) -> Result<StepResult, RuntimeError> {
         let attempts = self.inner.settings.max_commit_attempts.max(1);
         for _ in 0..attempts {
@@ -410,6 +498,11 @@ impl Commit<'_> {
                 }
                 Err(StoreError::Conflict { .. }) => {
                     stored = stored_session(self.inner, self.session).await?;
+                    let state = stored.session.state(self.agent);
+                    (self.setup, self.excluded) =
+                        initialisation(self.inner, &state, self.view, self.session, self.agent)
+                            .await?;
+                    step.look_again(&state).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -428,12 +521,14 @@ impl Commit<'_> {
         finished.events.extend(self.discovered(turn));
         let calls = step.batch.calls;
         // What is repeated as a whole is in the transcript already.
-        if step.before.len() < calls.len() || calls.is_empty() {
+        let answered = step.known.values().filter(|known| known.is_answered()).count();
+        if answered < calls.len() || calls.is_empty() {
             finished.stored_messages.push(step.batch.step.message.clone());
         }
         for (at, (call, ran)) in calls.iter().zip(&step.ran).enumerate() {
             let mut outcome = ran.outcome.clone();
-            let applied = applied.get(&call.id);
+            let known = step.known.get(&at);
+            let applied = applied.get(&call.id).filter(|_| known.is_none());
             if let Some(refusal) = applied.and_then(|applied| applied.refused.as_ref()) {
                 outcome = refused(refusal, &outcome);
             }
@@ -446,7 +541,7 @@ impl Commit<'_> {
                 expansion: None,
             };
             finished.messages.push(Message::answering(result.clone()));
-            if !step.before.contains_key(&at) {
+            if !known.is_some_and(Known::is_answered) {
                 if let Some(stub) = &outcome.stub {
                     let bytes = outcome.content.clone().into_bytes();
                     let digest = self.inner.keep(bytes).await?;

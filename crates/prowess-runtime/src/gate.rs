@@ -7,6 +7,7 @@ use prowess_catalog::{CatalogSkill, Snapshot};
 
 use crate::session::SessionState;
 use crate::tool::Tool;
+use crate::tools::is_load_tool;
 
 /// The tools of a runtime, by name.
 #[derive(Clone, Default)]
@@ -42,26 +43,22 @@ impl ToolTable {
 /// Which skills declare which tools, in one snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
-    /// For each tool: the skills that declare it and want to be loaded first; empty if one of them
-    /// does not mind.
+    /// For each tool: the skills that declare it and want to be loaded first.
     tools: HashMap<String, Vec<String>>,
 }
 
 impl Declared {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
-        let mut tools: HashMap<String, Option<Vec<String>>> = HashMap::new();
+        let mut tools: HashMap<String, Vec<String>> = HashMap::new();
         for skill in snapshot.skills() {
             for (tool, requires_loaded) in declarations(skill) {
-                let skills = tools.entry(tool).or_insert_with(|| Some(Vec::new()));
-                match (requires_loaded, skills) {
-                    (true, Some(skills)) => skills.push(skill.name().to_owned()),
-                    (true, None) => {}
-                    (false, skills) => *skills = None,
+                // No skill can lock the tools by which skills are loaded.
+                if requires_loaded && !is_load_tool(&tool) {
+                    tools.entry(tool).or_default().push(skill.name().to_owned());
                 }
             }
         }
-        let tools = tools.into_iter().map(|(tool, skills)| (tool, skills.unwrap_or_default()));
-        Self { tools: tools.collect() }
+        Self { tools }
     }
 }
 
@@ -83,7 +80,8 @@ fn declarations(skill: &CatalogSkill) -> Vec<(String, bool)> {
 /// Whether a tool may be called now; if not, the skill to load.
 ///
 /// A tool that a host ties to a skill waits for that skill. A tool that skills declare waits for
-/// one of them, unless one of them does not mind. Every other tool is free.
+/// one of those that want to be loaded first: a skill that does not mind opens nothing that
+/// another one keeps shut. Every other tool is free, and the load tools always are.
 pub(crate) fn gate<'a>(
     name: &str,
     registered: &'a Registered,

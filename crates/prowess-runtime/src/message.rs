@@ -70,9 +70,27 @@ pub struct ToolCall {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments: a JSON object if the model did well.
+    /// Its arguments: a JSON object if the model did well; a text if it is nested deeper than
+    /// [`MAX_NESTING`].
     #[serde(default)]
     pub arguments: Value,
+}
+
+/// So deep may JSON of others be nested; what is deeper is kept as text. Otherwise a stored
+/// session could not be read again.
+pub const MAX_NESTING: usize = 64;
+
+/// JSON that can be stored.
+pub(crate) fn storable(value: Value) -> Value {
+    fn is_deeper(value: &Value, than: usize) -> bool {
+        let mut inside: Box<dyn Iterator<Item = &Value>> = match value {
+            Value::Array(items) => Box::new(items.iter()),
+            Value::Object(entries) => Box::new(entries.values()),
+            _ => return false,
+        };
+        than == 0 || inside.any(|value| is_deeper(value, than - 1))
+    }
+    if is_deeper(&value, MAX_NESTING) { Value::String(value.to_string()) } else { value }
 }
 
 impl ToolCall {
@@ -129,10 +147,11 @@ pub struct Usage {
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cached_input_tokens += other.cached_input_tokens;
-        self.reasoning_tokens += other.reasoning_tokens;
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.input_tokens, other.input_tokens);
+        add(&mut self.output_tokens, other.output_tokens);
+        add(&mut self.cached_input_tokens, other.cached_input_tokens);
+        add(&mut self.reasoning_tokens, other.reasoning_tokens);
     }
 }
 

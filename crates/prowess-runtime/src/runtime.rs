@@ -11,6 +11,7 @@ use prowess_format::Digest;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
+use crate::disclose::GivenDoc;
 use crate::event::{Event, EventSink};
 use crate::gate::{Declared, ToolTable, gate};
 use crate::interceptor::Interceptor;
@@ -23,7 +24,7 @@ use crate::session::{
 };
 use crate::settings::Settings;
 use crate::store::{MemorySessions, Revision, SessionStore, StoreError, StoredSession};
-use crate::texts::{Texts, TextsError};
+use crate::texts::{Texts, TextsError, is_said};
 use crate::tool::{Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit};
 use crate::tools::load_tools;
 use crate::transcript::result_of;
@@ -317,6 +318,10 @@ impl Runtime {
         let attempts = self.inner.settings.max_commit_attempts.max(1);
         for _ in 0..attempts {
             let stored = stored_session(&self.inner, session).await?;
+            let applied = stored.session.clone().apply(&delta);
+            if let Some(refusal) = applied.into_iter().find_map(|(_, applied)| applied.refused) {
+                return Err(RuntimeError::Refused(refusal));
+            }
             let committed = self
                 .inner
                 .sessions
@@ -530,34 +535,40 @@ impl<'a> Engine<'a> {
         self.inner.keep(bytes).await.map_err(|error| content_failure(&error))
     }
 
-    /// Whether the result of a call is still in the conversation. A skill that no call has loaded
-    /// came with a message; that it is still there cannot be known, and is assumed.
-    pub(crate) async fn is_in_transcript(&self, call: Option<&str>) -> Result<bool, ToolOutcome> {
-        let Some(call) = call else { return Ok(true) };
-        if self.calls.contains(call) {
+    /// Whether a text is still in the conversation: in the result of the call that gave it, or, if
+    /// no call did, in a message.
+    pub(crate) async fn is_in_transcript(
+        &self,
+        call: Option<&str>,
+        text: &str,
+    ) -> Result<bool, ToolOutcome> {
+        if call.is_some_and(|call| self.calls.contains(call)) {
             return Ok(true);
         }
-        if let Some(transcript) = self.transcript {
-            return Ok(result_of(transcript, call).is_some());
-        }
         let read = || self.inner.sessions.messages(self.session, self.agent);
-        let stored = self
-            .stored
-            .get_or_try_init(read)
-            .await
-            .map_err(|error| ToolOutcome::error(error.code(), format!("Error: {error}")))?;
-        Ok(result_of(stored, call).is_some())
+        let transcript = match self.transcript {
+            Some(transcript) => transcript,
+            None => self
+                .stored
+                .get_or_try_init(read)
+                .await
+                .map_err(|error| ToolOutcome::error(error.code(), format!("Error: {error}")))?,
+        };
+        Ok(match call {
+            Some(call) => result_of(transcript, call).is_some(),
+            None => transcript.iter().any(|message| is_said(&message.text(), text)),
+        })
     }
 
     /// Whether the text of a doc is in the conversation.
     pub(crate) async fn is_given(
         &self,
         selected: Option<&SelectedDoc>,
-        digest: &Digest,
+        doc: &GivenDoc,
     ) -> Result<bool, ToolOutcome> {
         match selected {
-            Some(doc) if doc.digest == Some(*digest) => {
-                self.is_in_transcript(doc.call.as_deref()).await
+            Some(selected) if selected.digest == Some(doc.digest) => {
+                self.is_in_transcript(selected.call.as_deref(), &doc.text).await
             }
             _ => Ok(false),
         }

@@ -87,7 +87,7 @@ pub struct ListingSettings {
 /// max_loaded_skills = 10
 /// when_full = "refuse"           # or "evict": the least recently used skill goes
 /// load_mode = "session"          # or "turn", "once"
-/// max_given_bytes = 262144       # what one result may hold of docs and resources
+/// max_given_bytes = 262144       # what one result may hold of docs, resources and arguments
 /// max_listed_names = 50          # how many names an error lists
 /// max_commit_attempts = 32
 /// placement = "tool_result"      # where loaded text stands; or "system"
@@ -109,7 +109,7 @@ pub struct Settings {
     pub when_full: WhenFull,
     /// How long loaded skills stay.
     pub load_mode: LoadMode,
-    /// How many bytes of docs and resources one result may hold.
+    /// How many bytes of docs, resources and arguments one result may hold.
     pub max_given_bytes: usize,
     /// How many names an error lists before it counts the rest.
     pub max_listed_names: usize,

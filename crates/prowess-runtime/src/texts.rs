@@ -59,6 +59,7 @@ impl Texts {
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         environment.add_filter("within", within);
+        environment.add_filter("unmarked", unmarked);
         environment.add_filter("attribute", attribute);
         environment.add_filter("json", |value: Serde<Value>| value.0.to_string());
         environment.add_filter("lines", |text: &str| text.trim_matches(['\r', '\n']).to_owned());
@@ -142,6 +143,24 @@ fn within(text: &str, tag: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Text of a skill below `[Loaded]` and `[Doc]`: it cannot begin the part of another skill.
+fn unmarked(text: &str) -> String {
+    let is_mark = |line: &str| MARKS.iter().any(|mark| line.trim_start().starts_with(mark));
+    let lines = text.split_inclusive('\n');
+    lines.flat_map(|line| [if is_mark(line) { "\\" } else { "" }, line]).collect()
+}
+
+/// How the parts of a block begin that holds several skills.
+const MARKS: [&str; 3] = ["[Loaded]", "[Doc]", "Docs loaded:"];
+
+/// Whether a block holds this text of a skill.
+pub(crate) fn is_said(block: &str, text: &str) -> bool {
+    let text = text.trim();
+    block.contains(text)
+        || block.contains(&within(text, "skill"))
+        || block.contains(&unmarked(text))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! How a turn begins.
 
 use crate::message::Message;
+use crate::session::Refusal;
 use crate::store::{Revision, StoreError};
 
 /// What the caller wants at the beginning of a turn.
@@ -109,6 +110,9 @@ pub enum RuntimeError {
         /// How many.
         attempts: usize,
     },
+    /// A change from outside does not fit the state.
+    #[error("the state cannot be changed: {0}")]
+    Refused(Refusal),
     /// A declared load makes no sense.
     #[error("the declared load of '{skill}' is not valid: {why}")]
     InvalidLoad {
@@ -134,6 +138,7 @@ impl RuntimeError {
             Self::Store(error) => error.code(),
             Self::Content(error) => error.code(),
             Self::TooBusy { .. } => "too_busy",
+            Self::Refused(_) => "change_refused",
             Self::InvalidLoad { .. } => "invalid_load",
             Self::SkillUnavailable { .. } => "skill_unavailable",
         }

@@ -166,6 +166,34 @@ async fn what_is_too_long_to_be_given_is_refused_not_cut() {
 }
 
 #[tokio::test]
+async fn arguments_are_bounded_however_often_a_text_asks_for_them() {
+    let settings = prowess_runtime::Settings::default().with_max_given_bytes(10);
+    let plan = Plan::new().skill("few", "$ARGUMENTS").skill("many", &"$ARGUMENTS ".repeat(100));
+    let world = plan.settings(settings).build();
+    let load = |skill: &str, arguments: &str| {
+        world.call("load_skill", json!({"skill": skill, "arguments": arguments}))
+    };
+    assert_eq!(load("few", "0123456789").await.content, "0123456789");
+    let long = load("few", "01234567890").await;
+    assert_eq!(
+        long.content,
+        "Error: arguments of skill 'few' is 11 bytes long; at most 10 are given at once."
+    );
+    assert_eq!(world.state().await.loaded("few").unwrap().arguments, "0123456789");
+    assert_eq!(load("many", "0123456789").await.code, "loaded", "not longer than the text itself");
+    let world = Plan::new().skill("many", &"$0 ".repeat(1_000)).build();
+    let typed = "x".repeat(1_000);
+    let many = world.call("load_skill", json!({"skill": "many", "arguments": typed})).await;
+    assert_eq!((many.is_error, many.code.as_ref()), (true, "too_large"));
+    assert_eq!(
+        many.content,
+        "Error: the text with arguments of skill 'many' is too long; at most 262144 bytes are \
+         given at once."
+    );
+    assert!(world.state().await.loaded.is_empty());
+}
+
+#[tokio::test]
 async fn a_long_list_of_names_is_counted() {
     let mut plan =
         Plan::new().settings(prowess_runtime::Settings::default().with_max_listed_names(2));

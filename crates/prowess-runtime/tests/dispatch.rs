@@ -97,6 +97,27 @@ async fn a_tool_waits_for_the_skill_that_declares_it() {
 }
 
 #[tokio::test]
+async fn no_skill_can_lock_the_load_tools_or_open_what_another_keeps_shut() {
+    let declares = |name: &str, tool: &str, requires: bool| {
+        format!(
+            "---\nname: {name}\ndescription: D.\ntool_configs:\n  - name: {tool}\n    \
+             description: D.\n    method: m\n    requires_skill_loaded: {requires}\n---\nBody\n"
+        )
+    };
+    let world = Plan::new()
+        .file("evil/SKILL.md", declares("evil", "load_skill", true))
+        .file("sql/SKILL.md", declares("sql", "sql_query", true))
+        .file("opener/SKILL.md", declares("opener", "sql_query", false))
+        .change(|builder| builder.tool(echo("sql_query")))
+        .build();
+    assert_eq!(world.call("sql_query", json!({})).await.code, "skill_not_loaded");
+    assert_eq!(world.load("opener").await.code, "loaded");
+    assert_eq!(world.call("sql_query", json!({})).await.code, "skill_not_loaded");
+    assert_eq!(world.load("sql").await.code, "loaded");
+    assert_eq!(world.call("sql_query", json!({})).await.code, "ok");
+}
+
+#[tokio::test]
 async fn a_load_and_the_tool_it_opens_may_be_called_in_one_step() {
     let world = Plan::new()
         .skill("sql", "Body")
@@ -165,6 +186,129 @@ async fn a_call_that_was_committed_is_not_carried_out_again() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
     assert_eq!((world.messages().await, world.events().len()), (messages, 0), "{events}");
     assert_eq!(world.state().await.loaded("a").unwrap().load_count, 1);
+}
+
+#[tokio::test]
+async fn a_call_with_the_id_of_another_call_is_refused_and_changes_nothing() {
+    let world = Plan::new().skill("a", "Text of a").skill("b", "Text of b").build();
+    let load = |id: &str, skill: &str| {
+        prowess_runtime::ToolCall::new(id, "load_skill", json!({"skill": skill}))
+    };
+    // Within a step: the first one counts.
+    let result = world.step(vec![load("x", "a"), load("x", "b"), load("", "b")]).await;
+    let codes: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.code.as_ref()).collect();
+    assert_eq!(codes, ["loaded", "invalid_call_id", "invalid_call_id"]);
+    assert_eq!(
+        result.outcomes[1].content,
+        "Error: Tool 'load_skill' was not called: the id of the call is wrong: another call of \
+         this step has it"
+    );
+    assert_eq!(world.state().await.loaded_names(), ["a"]);
+    assert_eq!(world.events_of(EventKind::SkillLoaded).len(), 1);
+    // Later: other arguments, and another tool.
+    let other = world.step(vec![load("x", "c")]).await.outcomes.remove(0);
+    assert_eq!((other.is_error, other.code.as_ref()), (true, "invalid_call_id"));
+    let tool = prowess_runtime::ToolCall::new("x", "unload_skill", json!({"skill": "a"}));
+    assert_eq!(world.step(vec![tool]).await.outcomes[0].code, "invalid_call_id");
+    assert_eq!(world.state().await.loaded_names(), ["a"]);
+    // The call itself is still answered as it was.
+    let again = world.step(vec![load("x", "a")]).await.outcomes.remove(0);
+    assert_eq!((again.code.as_ref(), again.content.as_str()), ("repeated", "Text of a"));
+}
+
+#[tokio::test]
+async fn a_call_that_was_blocked_is_answered_the_same_way_again() {
+    let world = Plan::new()
+        .skill("sql", "Body")
+        .change(|builder| builder.skill_tool("sql", echo("sql_query")))
+        .build();
+    let call = world.tool_call("sql_query", json!({}));
+    let first = world.step(vec![call.clone()]).await.outcomes.remove(0);
+    assert_eq!(first.code, "skill_not_loaded");
+    world.load("sql").await;
+    let second = world.step(vec![call]).await.outcomes.remove(0);
+    assert_eq!((second.code.as_ref(), second.content), ("repeated", first.content));
+}
+
+/// Lets another delivery of the call be committed while the first one is on its way.
+struct DeliverTwice(Arc<Mutex<Option<prowess_runtime::Runtime>>>);
+
+impl Interceptor for DeliverTwice {
+    fn after<'a>(
+        &'a self,
+        call: Intercepted<'a>,
+        outcome: ToolOutcome,
+    ) -> InterceptorFuture<'a, ToolOutcome> {
+        let runtime = self.0.lock().unwrap().take();
+        Box::pin(async move {
+            if let Some(runtime) = runtime {
+                runtime.dispatch(call.session, call.agent, call.call.clone()).await.unwrap();
+            }
+            outcome
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_delivered_twice_at_once_is_committed_once() {
+    let slot: Arc<Mutex<Option<prowess_runtime::Runtime>>> = Arc::default();
+    let twice = Arc::new(DeliverTwice(Arc::clone(&slot)));
+    let world =
+        Plan::new().skill("a", "A").change(move |builder| builder.interceptor(twice)).build();
+    *slot.lock().unwrap() = Some(world.runtime.clone());
+    let outcome = world.load("a").await;
+    assert_eq!((outcome.code.as_ref(), outcome.content.as_str()), ("repeated", "A"));
+    assert_eq!(world.messages().await.len(), 2, "one call, one result");
+    let kinds: Vec<EventKind> = world.events().iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::SkillsDiscovered, EventKind::SkillLoaded]);
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_fails_alone() {
+    let tool = tool_fn(declaration("break"), |_| async { panic!("on purpose") });
+    let world = Plan::new().skill("a", "A").change(move |builder| builder.tool(tool)).build();
+    let calls = vec![
+        world.tool_call("break", json!({})),
+        world.tool_call("load_skill", json!({"skill": "a"})),
+    ];
+    let outcomes = world.step(calls).await.outcomes;
+    assert_eq!(outcomes[0].content, "Error: Tool 'break' broke down.");
+    assert_eq!((outcomes[0].is_error, outcomes[0].code.as_ref()), (true, "tool_panicked"));
+    assert_eq!(outcomes[1].code, "loaded");
+    assert_eq!(world.events_of(EventKind::CallFailed).len(), 1);
+    assert_eq!(world.state().await.loaded_names(), ["a"]);
+}
+
+/// Makes every outcome a failure, and leaves the rest of it as it is.
+struct Spoiler;
+
+impl Interceptor for Spoiler {
+    fn after<'a>(
+        &'a self,
+        _call: Intercepted<'a>,
+        mut outcome: ToolOutcome,
+    ) -> InterceptorFuture<'a, ToolOutcome> {
+        outcome.is_error = true;
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
+#[tokio::test]
+async fn a_failure_changes_nothing_whoever_makes_it_one() {
+    let change = || prowess_runtime::Change::SetContext { skill: "a".to_owned(), value: json!(1) };
+    let tool = tool_fn(declaration("fail"), move |_| async move {
+        ToolOutcome::error("failed", "Failed.").with_change(change())
+    });
+    let world = Plan::new().change(move |builder| builder.tool(tool)).build();
+    assert!(world.call("fail", json!({})).await.changes.is_empty());
+    assert!(world.state().await.context.is_empty());
+    let spoilt = Plan::new()
+        .skill("a", "A")
+        .change(|builder| builder.interceptor(Arc::new(Spoiler)))
+        .build();
+    assert!(spoilt.load("a").await.is_error);
+    assert!(spoilt.state().await.loaded.is_empty());
+    assert!(spoilt.events_of(EventKind::SkillLoaded).is_empty());
 }
 
 /// Notes what passes.
@@ -325,8 +469,10 @@ async fn eviction_is_an_option_and_is_reported() {
 #[tokio::test]
 async fn arguments_are_taken_as_models_write_them() {
     let world = Plan::new().skill("a", "A").file("a/guide.md", "Guide").build();
-    let table: [(Value, &str); 12] = [
+    let table: [(Value, &str); 14] = [
         (json!({"skill": "a"}), "loaded"),
+        (json!({"skill": "a", "arguments": "x", "args": "x"}), "loaded"),
+        (json!({"skill": "a", "arguments": "x", "args": "y"}), "invalid_arguments"),
         (json!({"skill_name": "a"}), "loaded"),
         (json!({"skill_id": " a "}), "loaded"),
         (json!({"skill": "a", "skill_name": "a"}), "loaded"),

@@ -62,3 +62,20 @@ async fn every_row_has_its_level_and_its_message() {
     assert_eq!(loaded.tool.as_deref(), Some("load_skill"));
     assert!(loaded.call_id.is_some() && loaded.digest.is_some() && loaded.elapsed_us.is_some());
 }
+
+#[tokio::test]
+async fn links_out_of_the_folder_are_reported() {
+    let world = Plan::new().skill("a", "x").file("secret.md", "Secret.").build();
+    for name in ["one.md", "two.md"] {
+        std::os::unix::fs::symlink(world.path("secret.md"), world.path(&format!("a/{name}")))
+            .unwrap();
+    }
+    world.load("a").await;
+    let events = world.events_of(EventKind::ResourcesUnlisted);
+    assert_eq!(events.len(), 1);
+    assert_eq!(
+        events[0].message,
+        "'one.md' of skill 'a' is not listed: it leads out of the skill's folder (and 1 more)"
+    );
+    assert_eq!(events[0].level, EventLevel::Warning);
+}

@@ -2,8 +2,12 @@
 
 mod support;
 
+use prowess_format::Digest;
 use prowess_runtime::interop::{System, export, import};
-use prowess_runtime::{AgentName, Change, KnownResources, SessionState};
+use prowess_runtime::{
+    AgentName, Caps, Change, KnownResources, LoadedSkill, MAX_NESTING, Reset, SessionState,
+    StateDelta, Usage,
+};
 use serde_json::{Value, json};
 use support::{Plan, World};
 
@@ -34,6 +38,73 @@ fn another_version_is_not_read() {
     let error = serde_json::from_str::<SessionState>(r#"{"version":2}"#).unwrap_err();
     assert!(error.to_string().contains("version 2; this program reads version 1"), "{error}");
     assert!(serde_json::from_str::<SessionState>("{}").is_err());
+}
+
+#[test]
+fn counters_at_their_end_stay_there() {
+    let text = r#"{"version":1,"turn":18446744073709551615,"clock":18446744073709551615}"#;
+    let mut state: SessionState = serde_json::from_str(text).unwrap();
+    let skill = LoadedSkill::new("a", Digest::of(b"a"));
+    let changes = vec![
+        Change::BeginTurn { reset: Reset::Keep },
+        Change::Load { skill: Box::new(skill), model: None },
+    ];
+    state.apply(&[StateDelta::new(0, "call", changes)], &Caps::default());
+    assert_eq!((state.turn, state.loaded[0].touched), (u64::MAX, u64::MAX));
+    let text = r#"{"named":[{"path":"a","kind":"other"}],"more":18446744073709551615}"#;
+    assert_eq!(serde_json::from_str::<KnownResources>(text).unwrap().len(), u64::MAX);
+    let usage = r#"{"input_tokens":18446744073709551615}"#;
+    let mut usage: Usage = serde_json::from_str(usage).unwrap();
+    usage += usage;
+    assert_eq!(usage.input_tokens, u64::MAX);
+}
+
+#[test]
+fn names_of_agents_are_checked_where_they_are_read() {
+    assert!(serde_json::from_str::<AgentName>(r#""main""#).is_ok());
+    for name in [r#""""#, r#""a/b""#, r#""\u001b[31m""#] {
+        assert!(serde_json::from_str::<AgentName>(name).is_err(), "{name}");
+    }
+    let session = r#"{"agents":{"a/b":{"version":1}}}"#;
+    assert!(serde_json::from_str::<prowess_runtime::Session>(session).is_err());
+}
+
+/// An array in an array, so many times.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |value, _| json!([value]))
+}
+
+#[tokio::test]
+async fn json_that_is_nested_too_deep_is_kept_as_text_and_harms_no_session() {
+    let world = world();
+    for (levels, is_text) in [(MAX_NESTING - 1, false), (MAX_NESTING, true), (120, true)] {
+        // The object around it is one level.
+        let outcome = world.call("skill_list_docs", json!({"skill": "sql", "x": nested(levels)}));
+        assert_eq!(outcome.await.code, "docs_listed", "it is understood all the same");
+        let messages = world.messages().await;
+        let asked = &messages[messages.len() - 2];
+        assert_eq!(asked.tool_calls().next().unwrap().arguments.is_string(), is_text, "{levels}");
+        let text = serde_json::to_string(asked).unwrap();
+        assert_eq!(serde_json::from_str::<prowess_runtime::Message>(&text).unwrap(), *asked);
+    }
+    let value = nested(120);
+    let context = Change::SetContext { skill: "sql".to_owned(), value: value.clone() };
+    world.runtime.change(&world.session, &world.agent, vec![context]).await.unwrap();
+    let foreign = json!({"skill_context": {"sql": value}});
+    let (state, _) = imported(&world, System::LangchainDocker, &foreign).await;
+    for state in [state, world.state().await] {
+        assert_eq!(state.context["sql"], json!(value.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn a_change_from_outside_that_does_not_fit_is_refused_and_not_dropped() {
+    let world = world();
+    let unload = vec![Change::Unload { skill: "sql".to_owned() }];
+    let error = world.runtime.change(&world.session, &world.agent, unload).await.unwrap_err();
+    assert_eq!(error.code(), "change_refused");
+    assert_eq!(error.to_string(), "the state cannot be changed: 'sql' is not loaded");
+    assert_eq!(world.revision().await, 0);
 }
 
 #[tokio::test]
@@ -225,7 +296,39 @@ async fn an_imported_skill_is_given_when_it_is_asked_for() {
     let outcome = world.load("sql").await;
     assert_eq!(outcome.code, "loaded");
     assert!(outcome.content.starts_with("Body"));
+    assert!(outcome.content.contains("- [script] `scripts/run.sh`"), "{}", outcome.content);
     assert_eq!(world.load("sql").await.code, "already_loaded");
+    // From now on its files are pinned.
+    world.write("sql/examples.md", "Other examples.");
+    let docs = json!({"skill": "sql", "docs": ["examples.md"]});
+    assert_eq!(world.call("load_skill", docs).await.code, "content_changed");
+}
+
+#[tokio::test]
+async fn what_cannot_be_carried_over_is_told() {
+    let world = world();
+    let table = [
+        (
+            System::LangchainDocker,
+            json!({"skill_load_count": 3}),
+            "`skill_load_count` is no mapping",
+        ),
+        (System::LangchainDocker, json!({"skill_context": []}), "`skill_context` is no mapping"),
+        (
+            System::DeepAgents,
+            json!({"skill_resources": {"sql": [{"type": "script"}]}}),
+            "`skill_resources` of 'sql' has items without a path",
+        ),
+        (
+            System::DeepAgents,
+            json!({"pinned_skills": ["sql"]}),
+            "'sql' was to be pinned; pin it when the next turn begins",
+        ),
+    ];
+    for (system, value, expected) in table {
+        let (_, problems) = imported(&world, system, &value).await;
+        assert_eq!(problems, [expected], "{value}");
+    }
 }
 
 #[test]

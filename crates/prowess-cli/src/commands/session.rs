@@ -208,8 +208,9 @@ fn import(arguments: &SessionImportArgs) -> anyhow::Result<Outcome> {
         }))?;
     } else {
         anstream::println!(
-            "{} carried over into session {session}",
-            counted(loaded.len(), "skill")
+            "{} carried over into session {}",
+            counted(loaded.len(), "skill"),
+            safe_line(&session.to_string())
         );
         for problem in &problems {
             anstream::eprintln!("Warning: {}", safe_line(problem));
@@ -233,10 +234,21 @@ fn end(key: &SessionKey, json: bool) -> anyhow::Result<Outcome> {
     if !engine.wait(engine.runtime.sessions().delete(key))? {
         return no_session(key, form);
     }
-    let removed = engine.wait(engine.runtime.collect_garbage())?;
+    // The session is gone, even if what it needed cannot be told from what others need.
+    let (removed, problem) = match engine.wait(engine.runtime.collect_garbage()) {
+        Ok(removed) => (removed, None),
+        Err(error) => (0, Some(format!("its content is kept: {error}"))),
+    };
     match form {
-        Form::Json => report::print_json(&json!({"ended": key, "content_removed": removed}))?,
-        Form::Text => anstream::println!("Session {key} ended."),
+        Form::Json => {
+            let problems: Vec<&String> = problem.iter().collect();
+            let ended = json!({"ended": key, "content_removed": removed, "problems": problems});
+            report::print_json(&ended)?;
+        }
+        Form::Text => anstream::println!("Session {} ended.", safe_line(&key.to_string())),
+    }
+    if let Some(problem) = &problem {
+        anstream::eprintln!("Warning: {}", safe_line(problem));
     }
     Ok(Outcome::Ok)
 }

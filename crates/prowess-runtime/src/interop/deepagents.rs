@@ -69,12 +69,20 @@ pub(super) fn import(import: &mut Import<'_>, values: &Map<String, Value>) {
     for name in import.names(values, "skills_loaded") {
         import.load(&name);
     }
+    // They wait for the next request of the model there; here the caller pins them in a turn.
+    for name in import.names(values, "pinned_skills") {
+        import.problem(format!("'{name}' was to be pinned; pin it when the next turn begins"));
+    }
     let resources = match values.get("skill_resources") {
         None | Some(Value::Null) => return,
         Some(Value::Object(resources)) => resources,
         Some(_) => return import.problem("`skill_resources` is no mapping"),
     };
     for (name, items) in resources {
+        let has_path = |item: &Value| item.get("path").is_some_and(Value::is_string);
+        if !items.as_array().is_some_and(|items| items.iter().all(has_path)) {
+            import.problem(format!("`skill_resources` of '{name}' has items without a path"));
+        }
         let folder = import.snapshot.get(name).ok().map(CatalogSkill::path);
         let folder = folder.as_deref().and_then(Path::parent).map(Path::to_owned);
         let paths =

@@ -23,6 +23,11 @@ pub(super) fn export(state: &SessionState) -> Value {
 
 pub(super) fn import(import: &mut Import<'_>, values: &Map<String, Value>) {
     let mapping = |key: &str| values.get(key).and_then(Value::as_object);
+    for key in ["skill_load_count", "skills_version_loaded", "skill_context"] {
+        if mapping(key).is_none() && values.get(key).is_some_and(|value| !value.is_null()) {
+            import.problem(format!("`{key}` is no mapping"));
+        }
+    }
     for name in import.names(values, "skills_loaded") {
         let count = mapping("skill_load_count").and_then(|counts| counts.get(&name)?.as_u64());
         let version = mapping("skills_version_loaded").and_then(|versions| versions.get(&name));

@@ -4,6 +4,8 @@ use prowess_format::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::message::storable;
+
 use super::state::{
     DocSelection, KnownSkills, LoadedSkill, ModelOverride, SelectedDoc, SessionState,
 };
@@ -160,10 +162,11 @@ pub struct Applied {
 }
 
 /// Why a change was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// As many skills are loaded as may be.
+    #[error("at most {limit} skills may be loaded, and these are: {}", loaded.join(", "))]
     LimitReached {
         /// The limit.
         limit: usize,
@@ -171,6 +174,7 @@ pub enum Refusal {
         loaded: Vec<String>,
     },
     /// The skill is not loaded any more.
+    #[error("'{skill}' is not loaded")]
     NotLoaded {
         /// The skill.
         skill: String,
@@ -240,9 +244,14 @@ impl SessionState {
             }
             Change::Tell { skills } => self.told = Some(*skills),
             Change::Forget => self.skills = None,
-            Change::Adopt { state } => *self = SessionState::clone(state),
+            Change::Adopt { state } => {
+                *self = SessionState::clone(state);
+                for value in self.context.values_mut() {
+                    *value = storable(value.take());
+                }
+            }
             Change::BeginTurn { reset } => {
-                self.turn += 1;
+                self.turn = self.turn.saturating_add(1);
                 if *reset == Reset::Clear {
                     self.loaded.clear();
                     self.model = None;
@@ -272,7 +281,7 @@ impl SessionState {
             Change::SetContext { skill, value } => {
                 match value {
                     Value::Null => self.context.remove(skill),
-                    value => self.context.insert(skill.clone(), value.clone()),
+                    value => self.context.insert(skill.clone(), storable(value.clone())),
                 };
             }
         }
@@ -345,7 +354,7 @@ impl SessionState {
     }
 
     fn tick(&mut self) -> u64 {
-        self.clock += 1;
+        self.clock = self.clock.saturating_add(1);
         self.clock
     }
 }

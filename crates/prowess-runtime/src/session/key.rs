@@ -116,7 +116,7 @@ impl From<SessionKey> for String {
 
 /// An agent within a session. Agents do not see each other's skills.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct AgentName(String);
 
 impl AgentName {
@@ -131,6 +131,20 @@ impl AgentName {
     /// Its name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for AgentName {
+    type Error = InvalidAgentName;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        Self::new(&name)
+    }
+}
+
+impl From<AgentName> for String {
+    fn from(name: AgentName) -> Self {
+        name.0
     }
 }
 

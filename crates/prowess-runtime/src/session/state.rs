@@ -62,15 +62,18 @@ fn is_zero(number: &u64) -> bool {
 #[serde(try_from = "u64", into = "u64")]
 struct Version;
 
+/// The version is not known.
+#[derive(Debug, thiserror::Error)]
+#[error("session state of version {0}; this program reads version 1: update it")]
+struct UnknownVersion(u64);
+
 impl TryFrom<u64> for Version {
-    type Error = String;
+    type Error = UnknownVersion;
 
     fn try_from(number: u64) -> Result<Self, Self::Error> {
         match number {
             1 => Ok(Self),
-            other => Err(format!(
-                "session state of version {other}; this program reads version 1: update it"
-            )),
+            other => Err(UnknownVersion(other)),
         }
     }
 }
@@ -274,7 +277,7 @@ impl KnownResources {
 
     /// How many there are.
     pub fn len(&self) -> u64 {
-        self.named.len() as u64 + self.more
+        (self.named.len() as u64).saturating_add(self.more)
     }
 }
 

@@ -102,6 +102,9 @@ impl CallArguments {
         let given: Vec<Value> =
             ["arguments", "args"].into_iter().filter_map(|name| self.take(name).cloned()).collect();
         let Some(value) = given.first() else { return Ok(None) };
+        if given.iter().any(|other| other != value) {
+            return Err(self.invalid("'arguments' and 'args' differ"));
+        }
         let word = |value: &Value| match value {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),

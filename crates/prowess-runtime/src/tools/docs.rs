@@ -124,7 +124,7 @@ async fn select(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> 
     let mut selected = selection(&docs, all, None);
     let mut given = Vec::new();
     for doc in docs {
-        if !engine.is_given(loaded.docs.get(&doc.path), &doc.digest).await? {
+        if !engine.is_given(loaded.docs.get(&doc.path), &doc).await? {
             given.push(doc);
         }
     }

@@ -140,7 +140,7 @@ async fn load_again(
     loaded: &LoadedSkill,
     skill: Option<&CatalogSkill>,
 ) -> Result<ToolOutcome, ToolOutcome> {
-    let Invocation { engine, session, call, .. } = invocation;
+    let Invocation { engine, snapshot, session, call, .. } = invocation;
     let about = |failure: ToolOutcome| failure.about(&loaded.name);
     let is_update = skill.is_some_and(|skill| skill.found().digest != loaded.digest);
     // Docs that are asked for and whose text is not in the conversation.
@@ -156,25 +156,39 @@ async fn load_again(
     let asked = selection(&docs, request.all_docs, None);
     let mut new = Vec::new();
     for doc in docs {
-        if !engine.is_given(loaded.docs.get(&doc.path), &doc.digest).await? {
+        if !engine.is_given(loaded.docs.get(&doc.path), &doc).await? {
             new.push(doc);
         }
     }
-    let is_here = engine.is_in_transcript(loaded.call.as_deref()).await?;
+    let is_here = engine.is_loaded_here(loaded, skill).await?;
     let typed = request.arguments.as_deref();
     let has_new_arguments = typed.is_some_and(|typed| typed != loaded.arguments);
     if !is_here || has_new_arguments {
         let typed = typed.unwrap_or(&loaded.arguments);
-        let mut again = LoadedSkill::new(&loaded.name, loaded.digest);
-        again.tree_digest = loaded.tree_digest;
-        again.version.clone_from(&loaded.version);
-        again.resources.clone_from(&loaded.resources);
-        typed.clone_into(&mut again.arguments);
-        let body = engine.pinned_body(&again, skill, session).await.map_err(about)?;
+        let same = skill.filter(|skill| skill.found().digest == loaded.digest);
+        let opened = match same.filter(|_| loaded.tree_digest.is_none()) {
+            // Its files are not known, such as after an import: now they are.
+            Some(skill) => {
+                engine.open_skill(snapshot, skill, typed, session).await.map_err(about)?
+            }
+            None => {
+                let mut again = LoadedSkill::new(&loaded.name, loaded.digest);
+                again.tree_digest = loaded.tree_digest;
+                again.version.clone_from(&loaded.version);
+                again.resources.clone_from(&loaded.resources);
+                typed.clone_into(&mut again.arguments);
+                let body = engine.pinned_body(&again, skill, session).await.map_err(about)?;
+                Opened { loaded: again, body, model: None, notes: Vec::new() }
+            }
+        };
+        let Opened { loaded: mut again, body, model, notes } = opened;
         again.call = Some(call.id.clone());
         again.docs = selection(&new, request.all_docs, Some(&call.id));
-        let outcome = given(&again, &body, &new).with_data("update_available", is_update);
-        return Ok(outcome.with_change(Change::Load { skill: Box::new(again), model: None }));
+        let mut outcome = given(&again, &body, &new).with_data("update_available", is_update);
+        for (kind, message) in notes {
+            outcome = outcome.with_note(kind, message);
+        }
+        return Ok(outcome.with_change(Change::Load { skill: Box::new(again), model }));
     }
     if new.is_empty() {
         let data = json!({

@@ -25,6 +25,19 @@ pub(crate) fn load_tools() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// Whether a load tool has this name.
+pub(crate) fn is_load_tool(name: &str) -> bool {
+    matches!(
+        name,
+        "load_skill"
+            | "unload_skill"
+            | "list_loaded_skills"
+            | "skill_list_docs"
+            | "skill_select_docs"
+            | "load_skill_detail"
+    )
+}
+
 /// A declaration with these parameters, the first `required` of which must be given.
 fn declaration(
     name: &str,
@@ -45,4 +58,17 @@ fn declaration(
 /// The parameter that names a skill.
 fn skill_parameter() -> (&'static str, Value) {
     ("skill", json!({"type": "string", "description": "Name of the skill."}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_load_tool_is_known_by_its_name() {
+        for tool in load_tools() {
+            assert!(is_load_tool(&tool.declaration().name), "{}", tool.declaration().name);
+        }
+        assert!(!is_load_tool("read_file"));
+    }
 }

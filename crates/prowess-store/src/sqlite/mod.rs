@@ -29,7 +29,7 @@ pub enum OpenError {
         cause: std::io::Error,
     },
     /// SQLite refuses.
-    #[error("the database cannot be opened: {0}")]
+    #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// It is somebody else's.
     #[error("the database belongs to another program")]

@@ -1,5 +1,7 @@
 //! The tables, and how they came to be.
 
+use std::time::{Duration, Instant};
+
 use rusqlite::Connection;
 
 use super::OpenError;
@@ -38,9 +40,29 @@ const STEPS: &[&str] = &["
 /// What a database of ours says it is.
 const APPLICATION_ID: i64 = 0x5052_4f57;
 
+/// So long others are waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Prepares a connection, and brings its database to the newest version.
 pub(super) fn prepare(connection: &mut Connection) -> Result<(), OpenError> {
-    connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    connection.busy_timeout(PATIENCE)?;
+    // Who changes the journal mode is told at once that others are there, and must try again.
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match try_to_prepare(connection) {
+            Err(OpenError::Sqlite(error)) if is_busy(&error) && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
+fn try_to_prepare(connection: &mut Connection) -> Result<(), OpenError> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // What is acknowledged is on the disk.
     connection.pragma_update(None, "synchronous", "FULL")?;
