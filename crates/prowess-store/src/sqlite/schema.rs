@@ -1,5 +1,7 @@
 //! The tables, and how they came to be.
 
+use std::time::{Duration, Instant};
+
 use rusqlite::Connection;
 
 use super::OpenError;
@@ -38,11 +40,31 @@ const STEPS: &[&str] = &["
 /// What a database of ours says it is.
 const APPLICATION_ID: i64 = 0x5052_4f57;
 
+/// So long a database may be in use by others before that is an error.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Prepares a connection, and brings its database to the newest version. A database that is not
 /// ours is left as it is.
 pub(super) fn prepare(connection: &mut Connection) -> Result<(), OpenError> {
-    connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(32);
+    // Where several make a database at once, SQLite does not wait by itself.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match try_to_prepare(connection) {
+            Err(OpenError::Sqlite(error)) if is_busy(&error) && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            prepared => return prepared,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
+fn try_to_prepare(connection: &mut Connection) -> Result<(), OpenError> {
     // Before anything is changed; the mode of the journal is written into the file.
     let look = connection.transaction()?;
     version(&look)?;
