@@ -171,14 +171,19 @@ pub(super) fn messages(
     agent: &AgentName,
     now: Timestamp,
 ) -> Result<Vec<Message>> {
-    let Some(found) = find(connection, key, now)? else { return Ok(Vec::new()) };
+    // One statement, one point in time: between two, another process may give the id away.
     let mut statement = connection
         .prepare_cached(
-            "SELECT message FROM messages WHERE session_id = ?1 AND agent = ?2 ORDER BY place",
+            "SELECT message FROM sessions JOIN messages ON session_id = id
+             WHERE app = ?1 AND user = ?2 AND session = ?3 AND (expires IS NULL OR expires > ?4)
+             AND agent = ?5 ORDER BY place",
         )
         .or_unavailable()?;
     let rows = statement
-        .query_map(params![found.id, agent.as_str()], |row| row.get::<_, String>(0))
+        .query_map(
+            params![key.app(), key.user(), key.session(), millis(now), agent.as_str()],
+            |row| row.get::<_, String>(0),
+        )
         .or_unavailable()?;
     rows.map(|text| parse(key, &text.or_unavailable()?)).collect()
 }
@@ -190,15 +195,18 @@ pub(super) fn events(
     most: usize,
     now: Timestamp,
 ) -> Result<Vec<Event>> {
-    let Some(found) = find(connection, key, now)? else { return Ok(Vec::new()) };
+    // One statement, one point in time.
     let mut statement = connection
         .prepare_cached(
-            "SELECT event FROM events WHERE session_id = ?1 AND place > ?2 ORDER BY place LIMIT ?3",
+            "SELECT event FROM sessions JOIN events ON session_id = id
+             WHERE app = ?1 AND user = ?2 AND session = ?3 AND (expires IS NULL OR expires > ?4)
+             AND place > ?5 ORDER BY place LIMIT ?6",
         )
         .or_unavailable()?;
     let bounded = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let (skip, most) = (bounded(skip), bounded(most as u64));
     let rows = statement
-        .query_map(params![found.id, bounded(skip), bounded(most as u64)], |row| {
+        .query_map(params![key.app(), key.user(), key.session(), millis(now), skip, most], |row| {
             row.get::<_, String>(0)
         })
         .or_unavailable()?;
