@@ -176,8 +176,8 @@ impl SessionStore for MemorySessions {
     }
 
     fn delete<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, bool> {
-        let existed = self.look(key, |_| ()).is_some();
-        self.shelf(key).remove(key);
-        ready(Ok(existed))
+        let removed = self.shelf(key).remove(key);
+        let now = self.lifetime.now();
+        ready(Ok(removed.is_some_and(|entry| entry.expires.is_none_or(|time| time > now))))
     }
 }

@@ -86,6 +86,14 @@ pub enum StoreError {
         /// What is wrong with it.
         cause: String,
     },
+    /// What should be stored could not be read again.
+    #[error("the session {key} cannot be stored: {cause}")]
+    Unstorable {
+        /// The session.
+        key: SessionKey,
+        /// What is wrong with it.
+        cause: String,
+    },
     /// The store is not there, or refuses.
     #[error("the session store failed: {cause}")]
     Unavailable {
@@ -100,6 +108,7 @@ impl StoreError {
         match self {
             Self::Conflict { .. } => "conflict",
             Self::Corrupt { .. } => "session_corrupt",
+            Self::Unstorable { .. } => "session_unstorable",
             Self::Unavailable { .. } => "store_unavailable",
         }
     }

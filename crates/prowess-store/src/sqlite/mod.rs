@@ -65,15 +65,52 @@ pub struct SqliteSessions {
     lifetime: Lifetime,
 }
 
-type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// Something to do inside a transaction.
-type Write = Box<dyn FnOnce(&Connection) -> Box<dyn FnOnce() + Send> + Send>;
-
 enum Job {
     Read(Box<dyn FnOnce(&Connection) + Send>),
-    /// Does its work and returns what answers it, once that is on the disk.
-    Write(Write, Box<dyn FnOnce(StoreError) + Send>),
+    Write(Box<dyn Change>),
+}
+
+/// Something to do inside a transaction, and somebody who waits for it.
+trait Change: Send {
+    /// Does it; again, if the transaction came to nothing.
+    fn make(&mut self, connection: &Connection);
+
+    /// Says what came of it, once that is on the disk.
+    fn answer(self: Box<Self>);
+
+    /// Says that nothing came of it.
+    fn fail(self: Box<Self>, error: StoreError);
+}
+
+struct Pending<T, F> {
+    change: F,
+    result: Option<Result<T, StoreError>>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Change for Pending<T, F>
+where
+    T: Send,
+    F: FnMut(&Connection) -> Result<T, StoreError> + Send,
+{
+    fn make(&mut self, connection: &Connection) {
+        self.result = Some((self.change)(connection));
+    }
+
+    fn answer(self: Box<Self>) {
+        if let Some(result) = self.result {
+            // Whoever does not wait any more needs no answer.
+            let _ = self.answer.send(result);
+        }
+    }
+
+    fn fail(mut self: Box<Self>, error: StoreError) {
+        // What it says itself is nearer to the cause.
+        if !matches!(self.result, Some(Err(_))) {
+            self.result = Some(Err(error));
+        }
+        self.answer();
+    }
 }
 
 impl SqliteSessions {
@@ -120,17 +157,10 @@ impl SqliteSessions {
 
     fn write<'a, T: Send + 'static>(
         &'a self,
-        change: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        change: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'a, T> {
         let (answer, answered) = oneshot::channel();
-        let answer = std::sync::Arc::new(std::sync::Mutex::new(Some(answer)));
-        let failed = std::sync::Arc::clone(&answer);
-        let work: Write = Box::new(move |connection| {
-            let result = change(connection);
-            Box::new(move || reply(&answer, result))
-        });
-        let job = Job::Write(work, Box::new(move |error| reply(&failed, Err(error))));
-        self.ask(job, answered)
+        self.ask(Job::Write(Box::new(Pending { change, result: None, answer })), answered)
     }
 
     fn ask<'a, T: Send + 'static>(
@@ -147,24 +177,17 @@ impl SqliteSessions {
     }
 }
 
-fn reply<T>(answer: &std::sync::Mutex<Option<Answer<T>>>, result: Result<T, StoreError>) {
-    let mut answer = answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(answer) = answer.take() {
-        let _ = answer.send(result);
-    }
-}
-
 /// Does jobs until nobody can send any more.
 fn work(connection: &mut Connection, jobs: &mpsc::Receiver<Job>) {
     let mut waiting = None;
     while let Some(job) = waiting.take().or_else(|| jobs.recv().ok()) {
         match job {
             Job::Read(question) => question(connection),
-            Job::Write(change, failed) => {
-                let mut writes = vec![(change, failed)];
-                while writes.len() < COMMITS_PER_TRANSACTION {
+            Job::Write(change) => {
+                let mut changes = vec![change];
+                while changes.len() < COMMITS_PER_TRANSACTION {
                     match jobs.try_recv() {
-                        Ok(Job::Write(change, failed)) => writes.push((change, failed)),
+                        Ok(Job::Write(change)) => changes.push(change),
                         Ok(question) => {
                             waiting = Some(question);
                             break;
@@ -172,43 +195,55 @@ fn work(connection: &mut Connection, jobs: &mpsc::Receiver<Job>) {
                         Err(_) => break,
                     }
                 }
-                write_together(connection, writes);
+                write_together(connection, changes);
             }
         }
     }
 }
 
-type WithFailure = (Write, Box<dyn FnOnce(StoreError) + Send>);
-
-/// Does several changes in one transaction. Each is answered when all are on the disk; a change
+/// Makes several changes in one transaction. Each is answered when all are on the disk; a change
 /// that fails leaves nothing behind and does not hurt the others.
-fn write_together(connection: &mut Connection, writes: Vec<WithFailure>) {
-    let transaction =
-        match connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate) {
-            Ok(transaction) => transaction,
-            Err(error) => {
-                for (_, failed) in writes {
-                    failed(queries::unavailable(&error));
-                }
-                return;
-            }
-        };
-    let mut answers = Vec::with_capacity(writes.len());
-    for (change, failed) in writes {
-        answers.push((change(&transaction), failed));
-    }
-    match transaction.commit() {
-        Ok(()) => {
-            for (answer, _) in answers {
-                answer();
+fn write_together(connection: &mut Connection, mut changes: Vec<Box<dyn Change>>) {
+    match try_together(connection, &mut changes) {
+        Ok(()) => changes.into_iter().for_each(Change::answer),
+        // One of them was too much for the disk: the others may still have room.
+        Err(NotWritten::Lost(_)) if changes.len() > 1 => {
+            for change in changes {
+                write_together(connection, vec![change]);
             }
         }
-        Err(error) => {
-            for (_, failed) in answers {
-                failed(queries::unavailable(&error));
+        Err(NotWritten::Lost(error) | NotWritten::NotBegun(error)) => {
+            for change in changes {
+                change.fail(queries::unavailable(&error));
             }
         }
     }
+}
+
+/// Why nothing of a transaction is there.
+enum NotWritten {
+    /// It did not begin.
+    NotBegun(rusqlite::Error),
+    /// It was rolled back.
+    Lost(rusqlite::Error),
+}
+
+fn try_together(
+    connection: &mut Connection,
+    changes: &mut [Box<dyn Change>],
+) -> Result<(), NotWritten> {
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(NotWritten::NotBegun)?;
+    for change in changes {
+        change.make(&transaction);
+        // Where a disk is full or fails, SQLite may roll back everything. What comes after that
+        // would be outside of any transaction.
+        if transaction.is_autocommit() {
+            break;
+        }
+    }
+    transaction.commit().map_err(NotWritten::Lost)
 }
 
 impl SessionStore for SqliteSessions {
@@ -277,9 +312,16 @@ fn in_savepoint<T>(
     };
     run("SAVEPOINT one_commit")?;
     let result = change(connection);
-    if result.is_err() {
-        run("ROLLBACK TO one_commit")?;
+    if connection.is_autocommit() {
+        // The disk has failed, and SQLite has undone the whole transaction.
+        return result;
     }
-    run("RELEASE one_commit")?;
-    result
+    let ended = match &result {
+        Ok(_) => run("RELEASE one_commit"),
+        Err(_) => run("ROLLBACK TO one_commit").and_then(|_| run("RELEASE one_commit")),
+    };
+    let Err(error) = ended else { return result };
+    // Then nothing of the transaction may stay.
+    run("ROLLBACK")?;
+    Err(result.err().unwrap_or(error))
 }

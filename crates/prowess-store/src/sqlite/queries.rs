@@ -6,6 +6,8 @@ use prowess_runtime::{
     StoreError, StoredSession,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// What the database says, in our words.
 pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
@@ -24,8 +26,52 @@ impl<T> OrUnavailable<T> for rusqlite::Result<T> {
     }
 }
 
-fn corrupt(key: &SessionKey, cause: &impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt { key: key.clone(), cause: cause.to_string() }
+/// The reader of JSON takes no value that is nested deeper.
+const MAX_DEPTH: usize = 127;
+
+/// A value as it is stored, if it can be read again.
+fn write(key: &SessionKey, value: &impl Serialize) -> Result<String> {
+    let unstorable = |cause| StoreError::Unstorable { key: key.clone(), cause };
+    let text = serde_json::to_string(value).map_err(|error| unstorable(error.to_string()))?;
+    match depth(&text) {
+        0..=MAX_DEPTH => Ok(text),
+        depth => {
+            Err(unstorable(format!("a value is nested {depth} deep, the most is {MAX_DEPTH}")))
+        }
+    }
+}
+
+/// How deep arrays and objects are nested in a JSON text.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => skip_string(&mut bytes),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+/// Goes behind the quote that ends a string.
+fn skip_string(bytes: &mut std::str::Bytes<'_>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
+}
+
+/// A stored value.
+fn read<T: DeserializeOwned>(key: &SessionKey, text: &str) -> Result<T> {
+    serde_json::from_str(text)
+        .map_err(|error| StoreError::Corrupt { key: key.clone(), cause: error.to_string() })
 }
 
 fn millis(time: Timestamp) -> i64 {
@@ -60,8 +106,7 @@ pub(super) fn get(
     now: Timestamp,
 ) -> Result<Option<StoredSession>> {
     let Some(found) = find(connection, key, now)? else { return Ok(None) };
-    let session: Session =
-        serde_json::from_str(&found.state).map_err(|error| corrupt(key, &error))?;
+    let session: Session = read(key, &found.state)?;
     Ok(Some(StoredSession::new(Revision(found.revision), session)))
 }
 
@@ -81,11 +126,11 @@ pub(super) fn commit(
         return Err(StoreError::Conflict { expected, actual });
     }
     let mut session: Session = match &found {
-        Some(found) => serde_json::from_str(&found.state).map_err(|error| corrupt(key, &error))?,
+        Some(found) => read(key, &found.state)?,
         None => Session::default(),
     };
     session.apply(delta);
-    let state = serde_json::to_string(&session).map_err(|error| corrupt(key, &error))?;
+    let state = write(key, &session)?;
     let revision = Revision(expected.0 + 1);
     let id = match found {
         Some(found) => {
@@ -139,7 +184,7 @@ fn append_messages(
         )
         .or_unavailable()?;
     for message in &delta.messages {
-        let text = serde_json::to_string(message).map_err(|error| corrupt(key, &error))?;
+        let text = write(key, message)?;
         statement.execute(params![id, delta.agent.as_str(), text]).or_unavailable()?;
     }
     Ok(())
@@ -159,7 +204,7 @@ fn append_events(
         )
         .or_unavailable()?;
     for event in events {
-        let text = serde_json::to_string(event).map_err(|error| corrupt(key, &error))?;
+        let text = write(key, event)?;
         statement.execute(params![id, revision.0, text]).or_unavailable()?;
     }
     Ok(())
@@ -171,16 +216,21 @@ pub(super) fn messages(
     agent: &AgentName,
     now: Timestamp,
 ) -> Result<Vec<Message>> {
-    let Some(found) = find(connection, key, now)? else { return Ok(Vec::new()) };
+    // One statement, one point in time: between two, another process may give the id away.
     let mut statement = connection
         .prepare_cached(
-            "SELECT message FROM messages WHERE session_id = ?1 AND agent = ?2 ORDER BY place",
+            "SELECT message FROM sessions JOIN messages ON session_id = id
+             WHERE app = ?1 AND user = ?2 AND session = ?3 AND (expires IS NULL OR expires > ?4)
+             AND agent = ?5 ORDER BY place",
         )
         .or_unavailable()?;
     let rows = statement
-        .query_map(params![found.id, agent.as_str()], |row| row.get::<_, String>(0))
+        .query_map(
+            params![key.app(), key.user(), key.session(), millis(now), agent.as_str()],
+            |row| row.get::<_, String>(0),
+        )
         .or_unavailable()?;
-    rows.map(|text| parse(key, &text.or_unavailable()?)).collect()
+    rows.map(|text| read(key, &text.or_unavailable()?)).collect()
 }
 
 pub(super) fn events(
@@ -190,23 +240,22 @@ pub(super) fn events(
     most: usize,
     now: Timestamp,
 ) -> Result<Vec<Event>> {
-    let Some(found) = find(connection, key, now)? else { return Ok(Vec::new()) };
+    // One statement, one point in time.
     let mut statement = connection
         .prepare_cached(
-            "SELECT event FROM events WHERE session_id = ?1 AND place > ?2 ORDER BY place LIMIT ?3",
+            "SELECT event FROM sessions JOIN events ON session_id = id
+             WHERE app = ?1 AND user = ?2 AND session = ?3 AND (expires IS NULL OR expires > ?4)
+             AND place > ?5 ORDER BY place LIMIT ?6",
         )
         .or_unavailable()?;
     let bounded = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let (skip, most) = (bounded(skip), bounded(most as u64));
     let rows = statement
-        .query_map(params![found.id, bounded(skip), bounded(most as u64)], |row| {
+        .query_map(params![key.app(), key.user(), key.session(), millis(now), skip, most], |row| {
             row.get::<_, String>(0)
         })
         .or_unavailable()?;
-    rows.map(|text| parse(key, &text.or_unavailable()?)).collect()
-}
-
-fn parse<T: serde::de::DeserializeOwned>(key: &SessionKey, text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|error| corrupt(key, &error))
+    rows.map(|text| read(key, &text.or_unavailable()?)).collect()
 }
 
 pub(super) fn list(connection: &Connection, now: Timestamp) -> Result<Vec<SessionSummary>> {

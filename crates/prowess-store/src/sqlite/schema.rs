@@ -40,20 +40,22 @@ const STEPS: &[&str] = &["
 /// What a database of ours says it is.
 const APPLICATION_ID: i64 = 0x5052_4f57;
 
-/// So long others are waited for.
+/// So long a database may be in use by others before that is an error.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Prepares a connection, and brings its database to the newest version.
+/// Prepares a connection, and brings its database to the newest version. A database that is not
+/// ours is left as it is.
 pub(super) fn prepare(connection: &mut Connection) -> Result<(), OpenError> {
     connection.busy_timeout(PATIENCE)?;
-    // Who changes the journal mode is told at once that others are there, and must try again.
-    let end = Instant::now() + PATIENCE;
+    connection.set_prepared_statement_cache_capacity(32);
+    // Where several make a database at once, SQLite does not wait by itself.
+    let deadline = Instant::now() + PATIENCE;
     loop {
         match try_to_prepare(connection) {
-            Err(OpenError::Sqlite(error)) if is_busy(&error) && Instant::now() < end => {
+            Err(OpenError::Sqlite(error)) if is_busy(&error) && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            done => return done,
+            prepared => return prepared,
         }
     }
 }
@@ -63,29 +65,38 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 fn try_to_prepare(connection: &mut Connection) -> Result<(), OpenError> {
+    // Before anything is changed; the mode of the journal is written into the file.
+    let look = connection.transaction()?;
+    version(&look)?;
+    drop(look);
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // What is acknowledged is on the disk.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
-    connection.set_prepared_statement_cache_capacity(32);
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let version: usize = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let application: i64 =
-        transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let tables: i64 =
-        transaction.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-    if application != APPLICATION_ID && tables > 0 {
-        return Err(OpenError::Foreign);
-    }
-    if version > STEPS.len() {
-        return Err(OpenError::Newer { version, known: STEPS.len() });
-    }
-    for step in &STEPS[version..] {
+    for step in &STEPS[version(&transaction)?..] {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", STEPS.len())?;
     transaction.commit()?;
     Ok(())
+}
+
+/// The version of a database that is ours, or nobody's yet.
+fn version(connection: &Connection) -> Result<usize, OpenError> {
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let tables = number("SELECT count(*) FROM sqlite_master")?;
+    if application != APPLICATION_ID && (application, version, tables) != (0, 0, 0) {
+        return Err(OpenError::Foreign);
+    }
+    let known = STEPS.len();
+    match usize::try_from(version) {
+        Ok(version) if version <= known => Ok(version),
+        Ok(version) => Err(OpenError::Newer { version, known }),
+        Err(_) => Err(OpenError::Foreign),
+    }
 }
