@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use prowess_catalog::{CatalogSkill, Snapshot};
+use prowess_catalog::{CatalogSkill, Snapshot, Trust};
 
 use crate::session::SessionState;
 use crate::tool::Tool;
@@ -50,7 +50,9 @@ pub(crate) struct Declared {
 impl Declared {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let mut tools: HashMap<String, Vec<String>> = HashMap::new();
-        for skill in snapshot.skills() {
+        // Who is not trusted does not shut a tool of the host.
+        let trusted = |skill: &&CatalogSkill| skill.trust() == Trust::Trusted;
+        for skill in snapshot.skills().iter().filter(trusted) {
             for (tool, requires_loaded) in declarations(skill) {
                 // No skill can lock the tools by which skills are loaded.
                 if requires_loaded && !is_load_tool(&tool) {

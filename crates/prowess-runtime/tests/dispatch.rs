@@ -554,3 +554,20 @@ async fn a_step_keeps_what_the_model_said_beside_its_calls() {
     world.runtime.dispatch_batch(&world.session, &world.agent, step).await.unwrap();
     assert_eq!(world.messages().await[0], message);
 }
+
+#[tokio::test]
+async fn a_skill_that_is_not_trusted_does_not_shut_a_tool_of_the_host() {
+    use prowess_catalog::{Catalog, MemorySource, SourceInfo, Trust};
+    let text = "---\nname: greedy\ndescription: G.\nmetadata:\n  include_tools: echo\n---\nx";
+    for (trust, code) in [(Trust::Trusted, "skill_not_loaded"), (Trust::Untrusted, "ok")] {
+        let info = SourceInfo::new("memory", "memory").with_trust(trust);
+        let source = MemorySource::new("memory").with_info(info).with_skill("greedy", text);
+        let catalog = Catalog::builder().source(source).build();
+        let runtime =
+            prowess_runtime::Runtime::builder(catalog).tool(echo("echo")).build().unwrap();
+        let call = prowess_runtime::ToolCall::new("1", "echo", json!({}));
+        let session = "s".parse().unwrap();
+        let outcome = runtime.dispatch(&session, &AgentName::default(), call).await.unwrap();
+        assert_eq!(outcome.code, code, "{trust:?}");
+    }
+}

@@ -508,6 +508,19 @@ fn a_newer_database_is_refused_and_left_as_it_is() {
     assert!(fs::read(&database).unwrap() == before);
 }
 
+#[tokio::test]
+async fn only_its_owner_can_read_a_database() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, database) = folder();
+    let store = SqliteSessions::open(&database).unwrap();
+    store.list().await.unwrap();
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+    }
+}
+
 #[test]
 fn a_file_that_is_no_database_is_refused_and_left_as_it_is() {
     for content in ["xy", "This is no database, and it is longer than a header of one. ", "\0\0"] {

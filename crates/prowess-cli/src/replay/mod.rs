@@ -6,7 +6,7 @@ mod scenario;
 pub(crate) use cache::{Cached, cached};
 pub(crate) use scenario::Scenario;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -131,6 +131,19 @@ pub(crate) async fn play(
     player.play(&catalog).await.map(Some)
 }
 
+/// Remembers the tokens of a text: requests repeat most of what was said before.
+#[derive(Default)]
+struct Encoder {
+    known: HashMap<String, Vec<u32>>,
+}
+
+impl Encoder {
+    fn append(&mut self, text: String, request: &mut Vec<u32>) {
+        let tokens = self.known.entry(text).or_insert_with_key(|text| tokens::encode(text));
+        request.extend_from_slice(tokens);
+    }
+}
+
 struct Player<'a> {
     scenario: &'a Scenario,
     layout: Layout,
@@ -143,6 +156,7 @@ struct Player<'a> {
 impl Player<'_> {
     async fn play(&self, catalog: &Catalog) -> anyhow::Result<Played> {
         let mut played = Played::default();
+        let mut encoder = Encoder::default();
         let mut number = 0;
         for (at, turn) in self.scenario.turn.iter().enumerate() {
             let mut request = TurnRequest::new().with_message(Message::user(&turn.user));
@@ -154,7 +168,7 @@ impl Player<'_> {
             self.runtime.begin_turn(&self.session, &self.agent, request).await?;
             for step in &turn.step {
                 for _ in 0..step.times.unwrap_or(1) {
-                    self.record(&mut played).await?;
+                    self.record(&mut played, &mut encoder).await?;
                     number += 1;
                     self.step(step, number).await?;
                 }
@@ -187,7 +201,7 @@ impl Player<'_> {
     }
 
     /// Makes a request and counts it.
-    async fn record(&self, played: &mut Played) -> anyhow::Result<()> {
+    async fn record(&self, played: &mut Played, encoder: &mut Encoder) -> anyhow::Result<()> {
         let mut ask = PromptRequest::new();
         if !self.scenario.system.is_empty() {
             ask = ask.with_system(&self.scenario.system);
@@ -215,9 +229,9 @@ impl Player<'_> {
         }
         let mut request = tools;
         request.extend(guidance);
-        request.extend(tokens::encode(&prompt.system));
+        encoder.append(prompt.system, &mut request);
         for message in &prompt.messages {
-            request.extend(tokens::encode(&message_text(message)));
+            encoder.append(message_text(message), &mut request);
         }
         played.requests.push(request);
         Ok(())

@@ -3,6 +3,7 @@
 mod queries;
 mod schema;
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
@@ -121,6 +122,8 @@ impl SqliteSessions {
             std::fs::create_dir_all(folder)
                 .map_err(|cause| OpenError::Folder { path: folder.to_owned(), cause })?;
         }
+        // Conversations are nobody else's business.
+        let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let mut connection = Connection::open(path)?;
         schema::prepare(&mut connection)?;
         let (jobs, receiver) = mpsc::channel();
