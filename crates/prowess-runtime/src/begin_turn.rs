@@ -3,13 +3,14 @@
 use prowess_catalog::{CatalogSkill, Snapshot};
 use serde_json::{Value, json};
 
+use crate::commit::{Commit, initialisation};
 use crate::disclose::{GivenDoc, Opened, WantedDocs, session_name};
-use crate::dispatch::{Commit, initialisation};
+use crate::engine::Engine;
 use crate::event::{Event, EventKind};
 use crate::message::Message;
 use crate::outcome::ToolOutcome;
 use crate::prompt::{Placement, scope_of};
-use crate::runtime::{Engine, Runtime, stored_session};
+use crate::runtime::{Runtime, stored_session};
 use crate::session::{
     AgentName, Change, DocSelection, LoadedSkill, Refusal, Reset, SelectedDoc, SessionDelta,
     SessionKey, SessionState,

@@ -10,9 +10,10 @@ use prowess_catalog::{
 use prowess_format::{Arguments, Context, Digest};
 use serde_json::{Value, json};
 
+use crate::engine::{Engine, content_failure};
 use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
-use crate::runtime::{Engine, Inner, content_failure};
+use crate::runtime::Inner;
 use crate::session::{KnownResources, LoadedSkill, SessionKey};
 use crate::visibility::Visibility;
 

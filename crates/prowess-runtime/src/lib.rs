@@ -8,8 +8,11 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod begin_turn;
+mod builder;
+mod commit;
 mod disclose;
 mod dispatch;
+mod engine;
 mod event;
 mod gate;
 mod interceptor;
@@ -28,6 +31,7 @@ mod transcript;
 mod turn;
 mod visibility;
 
+pub use builder::RuntimeBuilder;
 pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
@@ -37,7 +41,7 @@ pub use prompt::{
     Budget, InvalidBudget, ListedSkill, Listing, ListingMode, ListingSlot, MAX_DESCRIPTION,
     MAX_WARNING, MAX_WARNINGS, Placement, Prompt, PromptRequest, TokenCounter, estimate_tokens,
 };
-pub use runtime::{Blocked, Runtime, RuntimeBuilder};
+pub use runtime::{Blocked, Runtime};
 pub use session::{
     AgentName, Applied, Caps, Change, DocMode, DocSelection, InvalidAgentName, InvalidSessionKey,
     KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource, REMEMBERED_CALLS,

@@ -1,35 +1,26 @@
 //! The engine: what doors call.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
-use prowess_catalog::{
-    Catalog, CatalogSkill, ContentError, ContentStore, MemoryContent, Scope, Snapshot,
-};
+use prowess_catalog::{Catalog, ContentError, ContentStore, MemoryContent, Scope, Snapshot};
 use prowess_format::Digest;
-use serde_json::json;
-use tokio::sync::OnceCell;
 
-use crate::disclose::GivenDoc;
+use crate::builder::RuntimeBuilder;
 use crate::event::{Event, EventSink};
 use crate::gate::{Declared, ToolTable, gate};
 use crate::interceptor::Interceptor;
 use crate::message::Message;
-use crate::outcome::ToolOutcome;
 use crate::prompt::{TokenCounter, default_counter, scope_of};
-use crate::session::{
-    AgentName, Change, KnownSkills, LoadedSkill, SelectedDoc, SessionDelta, SessionKey,
-    SessionState, WhenFull,
-};
+use crate::session::{AgentName, Change, KnownSkills, SessionDelta, SessionKey, SessionState};
 use crate::settings::Settings;
 use crate::store::{MemorySessions, Revision, SessionStore, StoreError, StoredSession};
-use crate::texts::{Texts, TextsError, is_said};
-use crate::tool::{Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit};
+use crate::texts::Texts;
+use crate::tool::{ToolDeclaration, Toolkit};
 use crate::tools::load_tools;
-use crate::transcript::result_of;
 use crate::turn::RuntimeError;
-use crate::visibility::{Visibilities, Visibility, VisibilityFilter};
+use crate::visibility::Visibilities;
 
 /// So many catalogs of users, sessions and agents are kept at hand.
 const CATALOGS_AT_HAND: usize = 256;
@@ -61,25 +52,25 @@ pub struct Runtime {
 }
 
 pub(crate) struct Inner {
-    catalog: Catalog,
+    pub(crate) catalog: Catalog,
     /// What everybody sees, where nothing depends on who asks.
-    shared: ArcSwapOption<SkillView>,
+    pub(crate) shared: ArcSwapOption<SkillView>,
     /// What users, sessions and agents see, where it does.
-    scoped: Mutex<HashMap<Scope, Scoped>>,
+    pub(crate) scoped: Mutex<HashMap<Scope, Scoped>>,
     pub(crate) visibilities: Visibilities,
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) sessions: Arc<dyn SessionStore>,
-    content: Arc<dyn ContentStore>,
+    pub(crate) content: Arc<dyn ContentStore>,
     pub(crate) tools: ToolTable,
-    toolkits: Vec<Arc<dyn Toolkit>>,
+    pub(crate) toolkits: Vec<Arc<dyn Toolkit>>,
     pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
-    sinks: Vec<Arc<dyn EventSink>>,
+    pub(crate) sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) settings: Settings,
     pub(crate) texts: Texts,
 }
 
 /// The catalog of somebody, and what of it was seen last.
-struct Scoped {
+pub(crate) struct Scoped {
     catalog: Catalog,
     view: Option<Arc<SkillView>>,
 }
@@ -113,112 +104,6 @@ impl std::fmt::Debug for Runtime {
             .field("catalog", &self.inner.catalog)
             .field("settings", &self.inner.settings)
             .finish_non_exhaustive()
-    }
-}
-
-/// Puts a [`Runtime`] together.
-pub struct RuntimeBuilder {
-    catalog: Catalog,
-    sessions: Arc<dyn SessionStore>,
-    content: Arc<dyn ContentStore>,
-    tools: ToolTable,
-    toolkits: Vec<Arc<dyn Toolkit>>,
-    interceptors: Vec<Arc<dyn Interceptor>>,
-    sinks: Vec<Arc<dyn EventSink>>,
-    settings: Settings,
-    filter: Option<Arc<dyn VisibilityFilter>>,
-    counter: Arc<dyn TokenCounter>,
-}
-
-impl RuntimeBuilder {
-    /// Where sessions live. In memory unless said otherwise.
-    pub fn sessions(mut self, sessions: Arc<dyn SessionStore>) -> Self {
-        self.sessions = sessions;
-        self
-    }
-
-    /// Where content lives. In memory unless said otherwise.
-    pub fn content(mut self, content: Arc<dyn ContentStore>) -> Self {
-        self.content = content;
-        self
-    }
-
-    /// Adds a tool of the host. It takes the place of a tool of the same name.
-    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.tools.insert(tool, None);
-        self
-    }
-
-    /// Adds a tool that can be called only while a skill is loaded.
-    pub fn skill_tool(mut self, skill: impl Into<String>, tool: Arc<dyn Tool>) -> Self {
-        self.tools.insert(tool, Some(skill.into()));
-        self
-    }
-
-    /// Adds a set of tools.
-    pub fn toolkit(mut self, toolkit: Arc<dyn Toolkit>) -> Self {
-        for tool in toolkit.tools() {
-            self.tools.insert(tool, None);
-        }
-        self.toolkits.push(toolkit);
-        self
-    }
-
-    /// Adds an interceptor inside those that are there.
-    pub fn interceptor(mut self, interceptor: Arc<dyn Interceptor>) -> Self {
-        self.interceptors.push(interceptor);
-        self
-    }
-
-    /// Adds somebody who sees all events.
-    pub fn sink(mut self, sink: Arc<dyn EventSink>) -> Self {
-        self.sinks.push(sink);
-        self
-    }
-
-    /// Other settings than the default ones.
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
-    /// Decides for users, sessions and agents which skills they see.
-    pub fn visibility(mut self, filter: Arc<dyn VisibilityFilter>) -> Self {
-        self.filter = Some(filter);
-        self
-    }
-
-    /// Counts tokens. Estimated unless said otherwise.
-    pub fn token_counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
-        self.counter = counter;
-        self
-    }
-
-    /// The engine.
-    pub fn build(self) -> Result<Runtime, TextsError> {
-        let mut texts = Texts::prowess()?;
-        if let Some(template) = &self.settings.listing.template {
-            texts.set_block("listing", template)?;
-        }
-        let inner = Inner {
-            catalog: self.catalog,
-            shared: ArcSwapOption::empty(),
-            scoped: Mutex::default(),
-            visibilities: Visibilities {
-                settings: self.settings.visibility.clone(),
-                filter: self.filter,
-            },
-            counter: self.counter,
-            sessions: self.sessions,
-            content: self.content,
-            tools: self.tools,
-            toolkits: self.toolkits,
-            interceptors: self.interceptors,
-            sinks: self.sinks,
-            settings: self.settings,
-            texts,
-        };
-        Ok(Runtime { inner: Arc::new(inner) })
     }
 }
 
@@ -437,7 +322,7 @@ impl Inner {
         view
     }
 
-    fn catalog_of(&self, scope: &Scope) -> Catalog {
+    pub(crate) fn catalog_of(&self, scope: &Scope) -> Catalog {
         if !self.catalog.depends_on_scope() && !self.visibilities.can_hide() {
             return self.catalog.clone();
         }
@@ -480,135 +365,6 @@ pub enum Blocked {
     UnknownTool,
     /// This skill must be loaded first.
     SkillNotLoaded(String),
-}
-
-/// What the load tools may ask of the engine during a step.
-pub(crate) struct Engine<'a> {
-    pub(crate) inner: &'a Inner,
-    pub(crate) session: &'a SessionKey,
-    pub(crate) agent: &'a AgentName,
-    /// The conversation as the model sees it, if the caller knows.
-    pub(crate) transcript: Option<&'a [Message]>,
-    /// The calls of this step: their results will be in the conversation.
-    pub(crate) calls: BTreeSet<&'a str>,
-    /// The stored conversation, read when it is needed.
-    pub(crate) stored: OnceCell<Vec<Message>>,
-}
-
-impl<'a> Engine<'a> {
-    pub(crate) fn new(inner: &'a Inner, session: &'a SessionKey, agent: &'a AgentName) -> Self {
-        Self {
-            inner,
-            session,
-            agent,
-            transcript: None,
-            calls: BTreeSet::new(),
-            stored: OnceCell::new(),
-        }
-    }
-
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.inner.settings
-    }
-
-    /// The skills that are there now.
-    pub(crate) async fn look_again(&self) -> Snapshot {
-        let scope = scope_of(self.session, self.agent);
-        let base = self.inner.catalog_of(&scope).refresh().await;
-        self.inner.view(&scope, base).snapshot.clone()
-    }
-
-    /// How far a skill shows itself to this agent.
-    pub(crate) fn visibility(&self, skill: &CatalogSkill) -> Visibility {
-        self.inner.visibilities.of(&scope_of(self.session, self.agent), skill)
-    }
-
-    /// Why one more skill cannot be loaded.
-    pub(crate) fn refusal(&self, state: &SessionState, skill: &str) -> Option<ToolOutcome> {
-        let settings = self.settings();
-        let is_full = state.loaded.len() >= settings.max_loaded_skills;
-        let refuses = is_full && settings.when_full == WhenFull::Refuse;
-        refuses.then(|| load_limit(skill, settings.max_loaded_skills, &state.loaded_names()))
-    }
-
-    pub(crate) async fn keep(&self, bytes: Vec<u8>) -> Result<Digest, ToolOutcome> {
-        self.inner.keep(bytes).await.map_err(|error| content_failure(&error))
-    }
-
-    /// Whether a text is still in the conversation: in the result of the call that gave it, or, if
-    /// no call did, in a message.
-    pub(crate) async fn is_in_transcript(
-        &self,
-        call: Option<&str>,
-        text: &str,
-    ) -> Result<bool, ToolOutcome> {
-        if call.is_some_and(|call| self.calls.contains(call)) {
-            return Ok(true);
-        }
-        let read = || self.inner.sessions.messages(self.session, self.agent);
-        let transcript = match self.transcript {
-            Some(transcript) => transcript,
-            None => self
-                .stored
-                .get_or_try_init(read)
-                .await
-                .map_err(|error| ToolOutcome::error(error.code(), format!("Error: {error}")))?,
-        };
-        Ok(match call {
-            Some(call) => result_of(transcript, call).is_some(),
-            None => transcript.iter().any(|message| is_said(&message.text(), text)),
-        })
-    }
-
-    /// Whether the text of a doc is in the conversation.
-    pub(crate) async fn is_given(
-        &self,
-        selected: Option<&SelectedDoc>,
-        doc: &GivenDoc,
-    ) -> Result<bool, ToolOutcome> {
-        match selected {
-            Some(selected) if selected.digest == Some(doc.digest) => {
-                self.is_in_transcript(selected.call.as_deref(), &doc.text).await
-            }
-            _ => Ok(false),
-        }
-    }
-
-    /// What a toolkit answers for a dynamic resource.
-    pub(crate) fn dynamic_resource<'i>(
-        &'i self,
-        method: &'i str,
-        invocation: Invocation<'i>,
-    ) -> Option<ToolFuture<'i>> {
-        let toolkits = &self.inner.toolkits;
-        toolkits.iter().find_map(|toolkit| toolkit.dynamic_resource(method, invocation))
-    }
-}
-
-/// As many skills are loaded as may be.
-pub(crate) fn load_limit(skill: &str, limit: usize, loaded: &[&str]) -> ToolOutcome {
-    let data = json!({"skill": skill, "limit": limit, "loaded": loaded});
-    ToolOutcome::failed("load_limit", data).about(skill)
-}
-
-pub(crate) fn content_failure(error: &ContentError) -> ToolOutcome {
-    ToolOutcome::error(error.code(), format!("Error: {error}"))
-        .with_hint("Tell the user that the content store failed.")
-}
-
-impl<'a> Invocation<'a> {
-    /// The loaded skill that a model means.
-    pub(crate) fn loaded(&self, name: &str) -> Result<&'a LoadedSkill, ToolOutcome> {
-        let state = self.state;
-        let by_catalog = || {
-            let skill = self.snapshot.get(name).ok()?;
-            state.loaded(&crate::disclose::session_name(self.snapshot, skill))
-        };
-        state.loaded(name).or_else(by_catalog).ok_or_else(|| {
-            let data = json!({"skill": name, "tool": null});
-            ToolOutcome::failed("skill_not_loaded", data).about(name)
-        })
-    }
 }
 
 /// A session and what its store knows of it.

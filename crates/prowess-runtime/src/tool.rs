@@ -7,9 +7,9 @@ use prowess_catalog::Snapshot;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::engine::Engine;
 use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
-use crate::runtime::Engine;
 use crate::session::{AgentName, SessionKey, SessionState};
 
 /// A future that a tool returns.

@@ -1,0 +1,268 @@
+//! What is committed: changes, messages and events together, as often as it takes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::dispatch::{Batch, Known, Ran, StepResult};
+use crate::engine::load_limit;
+use crate::event::{Event, EventKind};
+use crate::message::{Expansion, Message, ToolCall, ToolResult};
+use crate::outcome::ToolOutcome;
+use crate::prompt::{ListingMode, scope_of};
+use crate::runtime::{Inner, SkillView, stored_session};
+use crate::session::{
+    AgentName, Applied, Change, KnownSkills, Refusal, SessionDelta, SessionKey, SessionState,
+    StateDelta,
+};
+use crate::store::StoreError;
+use crate::turn::RuntimeError;
+
+/// The session learns which skills there are, if it does not know, and its listing is frozen. Also
+/// says how many skills did not fit into it.
+pub(crate) async fn initialisation(
+    inner: &Inner,
+    state: &SessionState,
+    view: &SkillView,
+    session: &SessionKey,
+    agent: &AgentName,
+) -> Result<(Vec<Change>, usize), RuntimeError> {
+    if state.skills.is_some() {
+        return Ok((Vec::new(), 0));
+    }
+    let manifest = KnownSkills::manifest(&view.snapshot);
+    inner.keep(manifest.into_bytes()).await?;
+    let mut excluded = 0;
+    let listing = match inner.settings.listing.mode {
+        ListingMode::Live => None,
+        ListingMode::Stable => {
+            let listing = inner.listing(&view.snapshot, &scope_of(session, agent), None);
+            excluded = listing.excluded();
+            Some(inner.keep(listing.text.into_bytes()).await?)
+        }
+    };
+    Ok((vec![Change::Initialise { skills: view.known(), listing }], excluded))
+}
+
+/// Something to be committed, as often as it takes.
+pub(crate) struct Commit<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) session: &'a SessionKey,
+    pub(crate) agent: &'a AgentName,
+    pub(crate) view: &'a SkillView,
+    pub(crate) setup: Vec<Change>,
+    /// How many skills did not fit into the listing that is frozen.
+    pub(crate) excluded: usize,
+    pub(crate) deltas: Vec<StateDelta>,
+}
+
+pub(crate) struct StepCommit<'a> {
+    pub(crate) batch: &'a Batch<'a>,
+    pub(crate) ran: Vec<Ran>,
+    pub(crate) known: BTreeMap<usize, Known>,
+}
+
+impl StepCommit<'_> {
+    /// Takes the results of calls that somebody else has committed meanwhile.
+    async fn look_again(&mut self, state: &SessionState) -> Result<(), RuntimeError> {
+        for (at, known) in self.batch.known(state).await? {
+            self.ran[at] = Ran::at_once(known.outcome(&self.batch.calls[at]));
+            self.known.insert(at, known);
+        }
+        Ok(())
+    }
+}
+
+impl Commit<'_> {
+    /// An event of this agent.
+    pub(crate) fn event(&self, kind: EventKind, turn: u64, message: impl Into<String>) -> Event {
+        Event::new(kind, self.agent, turn, message)
+    }
+
+    /// What initialising has to say.
+    pub(crate) fn discovered(&self, turn: u64) -> Vec<Event> {
+        let is_new = self.setup.iter().any(|change| matches!(change, Change::Initialise { .. }));
+        let (skills, sources) =
+            (self.view.snapshot.skills().len(), self.view.snapshot.sources().len());
+        let s = |count: usize| if count == 1 { "" } else { "s" };
+        let message =
+            format!("Discovered {skills} skill{} from {sources} source{}", s(skills), s(sources));
+        if !is_new {
+            return Vec::new();
+        }
+        let mut events = vec![self.event(EventKind::SkillsDiscovered, turn, message)];
+        if self.excluded > 0 {
+            let message = format!("Description budget exceeded, {} skills excluded", self.excluded);
+            events.push(self.event(EventKind::BudgetExceeded, turn, message));
+        }
+        events
+    }
+
+    pub(crate) async fn step(
+        mut self,
+        mut stored: crate::store::StoredSession,
+        mut step: StepCommit<'_>,
+    ) -> Result<StepResult, RuntimeError> {
+        let attempts = self.inner.settings.max_commit_attempts.max(1);
+        for _ in 0..attempts {
+            let mut delta = SessionDelta::new(self.agent.clone(), self.inner.settings.caps())
+                .with_setup(self.setup.clone())
+                .with_deltas(self.deltas.clone());
+            let mut session = stored.session.clone();
+            let applied: BTreeMap<String, Applied> = session.apply(&delta).into_iter().collect();
+            let turn = session.state(self.agent).turn;
+            let Finished { outcomes, events, stored_messages, messages } =
+                self.finish(&step, &applied, turn).await?;
+            delta.messages = stored_messages;
+            let committed =
+                self.inner.sessions.commit(self.session, stored.revision, delta, events.clone());
+            match committed.await {
+                Ok(revision) => {
+                    self.inner.publish(self.session, &events);
+                    return Ok(StepResult { outcomes, messages, revision });
+                }
+                Err(StoreError::Conflict { .. }) => {
+                    stored = stored_session(self.inner, self.session).await?;
+                    let state = stored.session.state(self.agent);
+                    (self.setup, self.excluded) =
+                        initialisation(self.inner, &state, self.view, self.session, self.agent)
+                            .await?;
+                    step.look_again(&state).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(RuntimeError::TooBusy { attempts })
+    }
+
+    /// Writes outcomes, messages and events for what would come of a commit.
+    async fn finish(
+        &self,
+        step: &StepCommit<'_>,
+        applied: &BTreeMap<String, Applied>,
+        turn: u64,
+    ) -> Result<Finished, RuntimeError> {
+        let mut finished = Finished::default();
+        finished.events.extend(self.discovered(turn));
+        let calls = step.batch.calls;
+        // What is repeated as a whole is in the transcript already.
+        let answered = step.known.values().filter(|known| known.is_answered()).count();
+        if answered < calls.len() || calls.is_empty() {
+            finished.stored_messages.push(step.batch.step.message.clone());
+        }
+        for (at, (call, ran)) in calls.iter().zip(&step.ran).enumerate() {
+            let mut outcome = ran.outcome.clone();
+            let known = step.known.get(&at);
+            let applied = applied.get(&call.id).filter(|_| known.is_none());
+            if let Some(refusal) = applied.and_then(|applied| applied.refused.as_ref()) {
+                outcome = refused(refusal, &outcome);
+            }
+            self.inner.texts.render(&mut outcome);
+            let mut result = ToolResult {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                content: outcome.content.clone(),
+                is_error: outcome.is_error,
+                expansion: None,
+            };
+            finished.messages.push(Message::answering(result.clone()));
+            if !known.is_some_and(Known::is_answered) {
+                if let Some(stub) = &outcome.stub {
+                    let bytes = outcome.content.clone().into_bytes();
+                    let digest = self.inner.keep(bytes).await?;
+                    let skill = outcome.skill.clone().unwrap_or_default();
+                    result.content.clone_from(stub);
+                    result.expansion = Some(Expansion { digest, skill, turn });
+                }
+                finished.stored_messages.push(Message::answering(result));
+                self.call_events(call, &outcome, ran.elapsed, applied, turn, &mut finished.events);
+            }
+            finished.outcomes.push(outcome);
+        }
+        Ok(finished)
+    }
+
+    /// One event for the call, and one for everything else that happened.
+    fn call_events(
+        &self,
+        call: &ToolCall,
+        outcome: &ToolOutcome,
+        elapsed: Duration,
+        applied: Option<&Applied>,
+        turn: u64,
+        events: &mut Vec<Event>,
+    ) {
+        let skill = outcome.skill.as_deref().unwrap_or_default();
+        let loaded = outcome.changes.iter().find_map(|change| match change {
+            Change::Load { skill, .. } => Some(skill),
+            _ => None,
+        });
+        let mut notes = outcome.notes.iter();
+        let (kind, message) = match (outcome.code.as_ref(), loaded) {
+            (_, Some(loaded)) => {
+                let count = loaded.resources.len();
+                let text = format!("Skill '{skill}' loaded ({count} resources discovered)");
+                (EventKind::SkillLoaded, text)
+            }
+            ("load_limit", _) => {
+                let limit = self.inner.settings.max_loaded_skills;
+                let loaded = outcome.data["loaded"].as_array().map_or(limit, Vec::len);
+                let text = format!("Skill loading limit reached ({loaded}/{limit})");
+                (EventKind::LoadLimitReached, text)
+            }
+            ("unloaded", _) => (EventKind::SkillUnloaded, format!("Skill '{skill}' unloaded")),
+            (code, None) => match notes.next() {
+                Some((kind, message)) => (*kind, message.clone()),
+                None if outcome.is_error => {
+                    (EventKind::CallFailed, format!("Tool '{}' failed: {code}", call.name))
+                }
+                None => (EventKind::ToolCalled, format!("Tool '{}' called", call.name)),
+            },
+        };
+        let mut event = self.event(kind, turn, message);
+        event.call_id = Some(call.id.clone());
+        event.tool = Some(call.name.clone());
+        event.skill.clone_from(&outcome.skill);
+        event.digest = loaded.map(|loaded| loaded.digest);
+        event.version = loaded.and_then(|loaded| loaded.version.clone());
+        event.code = Some(outcome.code.to_string());
+        event.elapsed_us = Some(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX));
+        event.content_bytes = Some(outcome.content.len() as u64);
+        events.push(event);
+        for (kind, message) in notes {
+            let mut event = self.event(*kind, turn, message);
+            event.skill.clone_from(&outcome.skill);
+            events.push(event);
+        }
+        for evicted in applied.map(|applied| applied.evicted.as_slice()).unwrap_or_default() {
+            let message = format!("Skill '{evicted}' went to make room for '{skill}'");
+            events.push(self.event(EventKind::SkillEvicted, turn, message).with_skill(evicted));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Finished {
+    outcomes: Vec<ToolOutcome>,
+    events: Vec<Event>,
+    /// As the store keeps them.
+    stored_messages: Vec<Message>,
+    /// As the model sees them.
+    messages: Vec<Message>,
+}
+
+/// What a call is told whose changes were refused.
+fn refused(refusal: &Refusal, outcome: &ToolOutcome) -> ToolOutcome {
+    let skill = outcome.skill.as_deref().unwrap_or_default();
+    match refusal {
+        Refusal::LimitReached { limit, loaded } => {
+            let loaded: Vec<&str> = loaded.iter().map(String::as_str).collect();
+            load_limit(skill, *limit, &loaded)
+        }
+        Refusal::NotLoaded { skill } => {
+            let data = json!({"skill": skill, "tool": null});
+            ToolOutcome::failed("skill_not_loaded", data).about(skill)
+        }
+    }
+}
