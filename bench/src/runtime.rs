@@ -61,12 +61,14 @@ fn gate_row(tokio: &tokio::runtime::Runtime) -> Result<Row> {
         builder_tools.push(idle(&tool));
     }
     let catalog = Catalog::builder().source(source).build();
-    let snapshot = tokio.block_on(catalog.refresh());
+    tokio.block_on(catalog.refresh());
     let mut builder = Runtime::builder(catalog);
     for tool in builder_tools {
         builder = builder.tool(tool);
     }
     let runtime = builder.build()?;
+    let session = SessionKey::new("bench", "gate", "1")?;
+    let snapshot = tokio.block_on(runtime.snapshot(&session, &AgentName::default()));
     let mut state = SessionState::default();
     for at in 0..10 {
         let skill = LoadedSkill::new(format!("skill-{at:04}"), Digest::of(b""));

@@ -1,6 +1,6 @@
 //! How an engine is put together.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use prowess_catalog::{Catalog, ContentStore};
@@ -117,6 +117,8 @@ impl RuntimeBuilder {
             sinks: self.sinks,
             settings: self.settings,
             texts,
+            declarations: OnceLock::new(),
+            guidance: OnceLock::new(),
         };
         Ok(Runtime { inner: Arc::new(inner) })
     }

@@ -37,7 +37,7 @@ pub(crate) async fn initialisation(
     let listing = match inner.settings.listing.mode {
         ListingMode::Live => None,
         ListingMode::Stable => {
-            let listing = inner.listing(&view.snapshot, &scope_of(session, agent), None);
+            let listing = inner.listing(view, &scope_of(session, agent), None);
             excluded = listing.excluded();
             Some(inner.keep(listing.text.into_bytes()).await?)
         }

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
-use prowess_catalog::{Catalog, ContentError, ContentStore, MemoryContent, Scope, Snapshot};
+use prowess_catalog::{
+    Catalog, CatalogSkill, ContentError, ContentStore, MemoryContent, Scope, Snapshot,
+};
 use prowess_format::Digest;
 
 use crate::builder::RuntimeBuilder;
@@ -12,7 +14,7 @@ use crate::event::{Event, EventSink};
 use crate::gate::{Declared, ToolTable, gate};
 use crate::interceptor::Interceptor;
 use crate::message::Message;
-use crate::prompt::{TokenCounter, default_counter, scope_of};
+use crate::prompt::{TokenCounter, default_counter, least_characters, scope_of};
 use crate::session::{AgentName, Change, KnownSkills, SessionDelta, SessionKey, SessionState};
 use crate::settings::Settings;
 use crate::store::{MemorySessions, Revision, SessionStore, StoreError, StoredSession};
@@ -20,7 +22,7 @@ use crate::texts::Texts;
 use crate::tool::{ToolDeclaration, Toolkit};
 use crate::tools::load_tools;
 use crate::turn::RuntimeError;
-use crate::visibility::Visibilities;
+use crate::visibility::{Visibilities, Visibility, own_visibility};
 
 /// So many catalogs of users, sessions and agents are kept at hand.
 const CATALOGS_AT_HAND: usize = 256;
@@ -67,6 +69,10 @@ pub(crate) struct Inner {
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) settings: Settings,
     pub(crate) texts: Texts,
+    /// What a model is told about all tools.
+    pub(crate) declarations: OnceLock<Arc<[ToolDeclaration]>>,
+    /// What a model is told about using skills.
+    pub(crate) guidance: OnceLock<String>,
 }
 
 /// The catalog of somebody, and what of it was seen last.
@@ -82,13 +88,29 @@ pub(crate) struct SkillView {
     /// Without what is hidden.
     pub(crate) snapshot: Snapshot,
     pub(crate) declared: Declared,
+    /// What a listing must know of each skill, in the order of the snapshot.
+    pub(crate) briefs: Vec<Brief>,
     known: OnceLock<KnownSkills>,
+}
+
+/// What a listing must know of a skill before it looks at it.
+#[derive(Clone, Copy)]
+pub(crate) struct Brief {
+    /// How far the skill itself wants to be seen.
+    pub(crate) own: Visibility,
+    /// The least number of characters of its entry.
+    pub(crate) least: u32,
 }
 
 impl SkillView {
     fn new(base: Snapshot, snapshot: Snapshot) -> Arc<Self> {
         let declared = Declared::of(&snapshot);
-        Arc::new(Self { base, snapshot, declared, known: OnceLock::new() })
+        let brief = |skill: &CatalogSkill| Brief {
+            own: own_visibility(skill),
+            least: least_characters(skill.found().description()),
+        };
+        let briefs = snapshot.skills().iter().map(brief).collect();
+        Arc::new(Self { base, snapshot, declared, briefs, known: OnceLock::new() })
     }
 
     /// What identifies them.
@@ -144,7 +166,7 @@ impl Runtime {
     }
 
     /// The declarations of all tools, sorted by name.
-    pub fn declarations(&self) -> Vec<ToolDeclaration> {
+    pub fn declarations(&self) -> Arc<[ToolDeclaration]> {
         self.inner.declarations()
     }
 
@@ -269,17 +291,19 @@ async fn on_a_thread<T: Send + 'static>(
 
 impl Inner {
     /// The declarations of all tools, sorted by name.
-    pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
-        let tools = self.tools.names().into_iter().filter_map(|name| self.tools.get(name));
-        tools
-            .map(|registered| {
+    pub(crate) fn declarations(&self) -> Arc<[ToolDeclaration]> {
+        let make = || {
+            let tools = self.tools.names().into_iter().filter_map(|name| self.tools.get(name));
+            let declarations = tools.map(|registered| {
                 let mut declaration = registered.tool.declaration().clone();
                 if let Some(text) = self.settings.tool_descriptions.get(&declaration.name) {
                     declaration.description.clone_from(text);
                 }
                 declaration
-            })
-            .collect()
+            });
+            declarations.collect()
+        };
+        Arc::clone(self.declarations.get_or_init(make))
     }
 
     /// The catalog and the skills that an agent of a session can see.

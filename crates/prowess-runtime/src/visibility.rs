@@ -35,6 +35,14 @@ impl<F: Fn(&Scope, &CatalogSkill) -> Visibility + Send + Sync + 'static> Visibil
     }
 }
 
+/// How far a skill itself wants to be seen.
+pub(crate) fn own_visibility(skill: &CatalogSkill) -> Visibility {
+    match skill.found().frontmatter.disable_model_invocation() {
+        true => Visibility::ManualOnly,
+        false => Visibility::Listed,
+    }
+}
+
 /// Everybody who has a say: the skill itself, the settings, the host. The most closed one counts.
 #[derive(Clone, Default)]
 pub(crate) struct Visibilities {
@@ -44,10 +52,19 @@ pub(crate) struct Visibilities {
 
 impl Visibilities {
     pub(crate) fn of(&self, scope: &Scope, skill: &CatalogSkill) -> Visibility {
-        let own = match skill.found().frontmatter.disable_model_invocation() {
-            true => Visibility::ManualOnly,
-            false => Visibility::Listed,
-        };
+        self.with_own(scope, skill, own_visibility(skill))
+    }
+
+    /// The same, where what the skill itself wants is known.
+    pub(crate) fn with_own(
+        &self,
+        scope: &Scope,
+        skill: &CatalogSkill,
+        own: Visibility,
+    ) -> Visibility {
+        if self.settings.is_empty() && self.filter.is_none() {
+            return own;
+        }
         let set = self.settings.get(skill.name()).copied().unwrap_or_default();
         let host = self.filter.as_ref().map(|filter| filter.visibility(scope, skill));
         own.max(set).max(host.unwrap_or_default())

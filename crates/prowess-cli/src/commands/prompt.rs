@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &PromptArgs) -> anyhow::Result<Outcome> {
 fn print(prompt: &Prompt) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     writeln!(out, "── system ──\n{}\n\n── tools ──", safe(&prompt.system))?;
-    for tool in &prompt.tools {
+    for tool in prompt.tools.iter() {
         writeln!(out, "{}", safe_line(&serde_json::to_string(tool)?))?;
     }
     for message in &prompt.messages {

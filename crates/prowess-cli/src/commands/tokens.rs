@@ -44,6 +44,8 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<Outcome> {
             let total = played.total();
             let bar = "█".repeat((total * BAR).div_ceil(most));
             writeln!(out, "  {:28} {total:>9}  {bar}", layout.name())?;
+            let each: Vec<String> = played.requests.iter().map(|it| it.len().to_string()).collect();
+            writeln!(out, "    {}", each.join(" "))?;
         }
     }
     Ok(Outcome::Ok)

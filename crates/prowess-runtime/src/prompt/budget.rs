@@ -65,23 +65,26 @@ impl Budget {
         }
     }
 
-    /// What a text on one line costs at the very least, without writing it.
-    pub(crate) fn least_cost(self, text: &str) -> usize {
-        // Blanks are joined; everything else stays, or grows.
-        let mut characters = 0;
-        let mut after_blank = true;
-        for byte in text.trim().bytes() {
-            let is_blank = byte.is_ascii_whitespace();
-            let begins = (byte & 0xc0) != 0x80;
-            characters += usize::from(begins && !(is_blank && after_blank));
-            after_blank = is_blank;
-        }
+    /// Whether a text of at least so many characters costs more than there is room for, for sure.
+    pub(crate) fn surely_exceeds(self, least: u32, room: usize) -> bool {
         match self {
-            Self::Characters(_) => characters,
+            Self::Characters(_) => least as usize > room,
             // Longer tokens are no words that people write.
-            Self::Tokens(_) => characters / 64,
+            Self::Tokens(_) => least as usize / 64 > room,
         }
     }
+}
+
+/// The least number of characters of a text once it stands on one line: blanks are joined,
+/// everything else stays, or grows. A text that would be cut has none.
+pub(crate) fn least_characters(text: &str) -> u32 {
+    if text.len() > super::MAX_DESCRIPTION {
+        return 0;
+    }
+    let words = text.split_whitespace();
+    let (count, characters) =
+        words.fold((0, 0), |(count, all), word| (count + 1, all + word.chars().count()));
+    u32::try_from((characters + count).saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
 impl fmt::Display for Budget {

@@ -43,7 +43,7 @@ impl Inner {
             before.keys().copied().filter(|name| view.snapshot.get(name).is_err()).collect();
         removed.sort_unstable();
         let request = ListingRequest {
-            snapshot: &view.snapshot,
+            view,
             scope: &scope,
             visibilities: &self.visibilities,
             texts: &self.texts,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use prowess_catalog::{CatalogSkill, Scope, Snapshot};
+use prowess_catalog::{CatalogSkill, Scope};
 use prowess_format::{Level, is_deceptive};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::budget::{Budget, TokenCounter};
+use crate::runtime::SkillView;
 use crate::session::{KnownResources, SessionState};
 use crate::texts::Texts;
 use crate::visibility::{Visibilities, Visibility};
@@ -81,7 +82,7 @@ pub struct ListedSkill {
 
 /// What a listing is made of.
 pub(crate) struct ListingRequest<'a> {
-    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) view: &'a SkillView,
     pub(crate) scope: &'a Scope,
     pub(crate) visibilities: &'a Visibilities,
     pub(crate) texts: &'a Texts,
@@ -100,16 +101,16 @@ impl ListingRequest<'_> {
         let mut listing = Listing { budget: self.budget.amount(), ..Listing::default() };
         let mut lines: Vec<String> = Vec::new();
         let mut names: Vec<&str> = Vec::new();
-        let mut others: Vec<&CatalogSkill> = Vec::new();
-        for skill in self.snapshot.skills() {
-            match self.visibilities.of(self.scope, skill) {
-                _ if loaded.contains(skill.name()) => {
+        let mut others: Vec<Candidate<'_>> = Vec::new();
+        for (skill, brief) in self.view.snapshot.skills().iter().zip(&self.view.briefs) {
+            match self.visibilities.with_own(self.scope, skill, brief.own) {
+                _ if !loaded.is_empty() && loaded.contains(skill.name()) => {
                     let line = self.entry(skill, true);
                     let cost = self.cost_of_line(&line);
                     lines.push(line);
                     listing.shown.push(ListedSkill { name: skill.name().to_owned(), cost });
                 }
-                Visibility::Listed => others.push(skill),
+                Visibility::Listed => others.push(Candidate { skill, least: brief.least }),
                 Visibility::NameOnly => names.push(skill.name()),
                 Visibility::ManualOnly | Visibility::Hidden => {}
             }
@@ -145,10 +146,12 @@ impl ListingRequest<'_> {
 
     /// Entries of some skills within the budget, and the names of the rest.
     pub(crate) fn entries_of(&self, skills: &[&CatalogSkill]) -> String {
-        let mut filled = self.fill(skills, self.budget.amount(), Overflow::Stop);
+        let skills: Vec<Candidate<'_>> =
+            skills.iter().map(|skill| Candidate { skill, least: 0 }).collect();
+        let mut filled = self.fill(&skills, self.budget.amount(), Overflow::Stop);
         if !filled.dropped.is_empty() {
             let room = self.budget.amount() - self.budget.amount() / 8;
-            filled = self.fill(skills, room, Overflow::PassOver);
+            filled = self.fill(&skills, room, Overflow::PassOver);
             let room = self.budget.amount().saturating_sub(filled.cost);
             let (tail, _) = self.tail(&filled.dropped, room);
             filled.lines.extend(Some(tail).filter(|tail| !tail.is_empty()));
@@ -164,16 +167,14 @@ impl ListingRequest<'_> {
     }
 
     /// As many entries as fit, in order; who does not fit is passed over.
-    fn fill<'s>(&self, skills: &[&'s CatalogSkill], room: usize, overflow: Overflow) -> Filled<'s> {
+    fn fill<'s>(&self, skills: &[Candidate<'s>], room: usize, overflow: Overflow) -> Filled<'s> {
         let mut filled = Filled::default();
-        for skill in skills {
+        for Candidate { skill, least } in skills {
             if overflow == Overflow::Stop && !filled.dropped.is_empty() {
                 break;
             }
             let left = room.saturating_sub(filled.cost);
-            let description = skill.found().description();
-            let least = self.budget.least_cost(description).min(MAX_DESCRIPTION / 2);
-            if self.budget.least_cost(skill.name()) + least > left {
+            if self.budget.surely_exceeds(*least, left) {
                 filled.dropped.push(skill.name());
                 continue;
             }
@@ -197,13 +198,8 @@ impl ListingRequest<'_> {
             self.texts.block("listing_tail", &data)
         };
         let fits = |line: &str| self.cost_of_line(line) <= room;
-        // More names than this cannot fit.
-        let mut least = 0;
-        let fit = rest.iter().take_while(|name| {
-            least += self.budget.least_cost(name).max(1);
-            least <= room
-        });
-        let most = fit.count();
+        // Each costs something.
+        let most = rest.len().min(room);
         let whole = write(most);
         if fits(&whole) {
             return (whole, most);
@@ -256,7 +252,7 @@ impl ListingRequest<'_> {
 
     /// Puts the entries between what stands before and after them.
     fn frame(&self, lines: &[String]) -> String {
-        let sources = self.snapshot.sources();
+        let sources = self.view.snapshot.sources();
         let last = sources.len().saturating_sub(1);
         let locations: Vec<Value> = sources
             .iter()
@@ -282,7 +278,7 @@ impl ListingRequest<'_> {
 
     /// What went wrong on the way here, as data that nobody shall follow.
     fn warnings(&self) -> (Vec<String>, usize) {
-        let errors = self.snapshot.diagnostics().iter().filter(|it| it.level == Level::Error);
+        let errors = self.view.snapshot.diagnostics().iter().filter(|it| it.level == Level::Error);
         let all: Vec<String> = errors
             .map(|diagnostic| {
                 let path = diagnostic.path.as_deref().unwrap_or_default();
@@ -293,6 +289,13 @@ impl ListingRequest<'_> {
         let more = all.len().saturating_sub(MAX_WARNINGS);
         (all.into_iter().take(MAX_WARNINGS).collect(), more)
     }
+}
+
+/// A skill that wants to be listed.
+struct Candidate<'s> {
+    skill: &'s CatalogSkill,
+    /// The least number of characters of its entry.
+    least: u32,
 }
 
 /// What happens when an entry does not fit.

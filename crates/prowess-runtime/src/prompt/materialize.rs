@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use prowess_catalog::{Scope, Snapshot};
+use prowess_catalog::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::listing::{Listing, ListingMode, ListingRequest, ListingSlot};
 use crate::message::{Message, Part, Role, ToolResult};
-use crate::runtime::{Inner, Runtime, stored_session};
+use crate::runtime::{Inner, Runtime, SkillView, stored_session};
 use crate::session::{AgentName, Change, LoadedSkill, SessionKey, SessionState};
 use crate::settings::{Guidance, LoadMode};
 use crate::tool::ToolDeclaration;
@@ -63,7 +64,7 @@ pub struct Prompt {
     /// The system prompt.
     pub system: String,
     /// The tools, sorted by name.
-    pub tools: Vec<ToolDeclaration>,
+    pub tools: Arc<[ToolDeclaration]>,
     /// The conversation.
     pub messages: Vec<Message>,
     /// What could not be given, in words.
@@ -79,7 +80,7 @@ impl Runtime {
         request: PromptRequest,
     ) -> Result<Prompt, RuntimeError> {
         let state = self.state(session, agent).await?;
-        let snapshot = self.snapshot(session, agent).await;
+        let (_, skills) = self.inner.skills_of(session, agent).await;
         let transcript = match request.transcript {
             Some(transcript) => transcript,
             None => self.inner.sessions.messages(session, agent).await?,
@@ -87,7 +88,7 @@ impl Runtime {
         let view = View {
             inner: &self.inner,
             state: &state,
-            snapshot: &snapshot,
+            skills: &skills,
             scope: &scope_of(session, agent),
         };
         view.prompt(request.system.as_deref(), &transcript).await
@@ -125,10 +126,10 @@ impl Runtime {
         agent: &AgentName,
     ) -> Result<Listing, RuntimeError> {
         let state = self.state(session, agent).await?;
-        let snapshot = self.snapshot(session, agent).await;
+        let (_, skills) = self.inner.skills_of(session, agent).await;
         let scope = scope_of(session, agent);
         let live = self.inner.settings.listing.mode == ListingMode::Live;
-        Ok(self.inner.listing(&snapshot, &scope, live.then_some(&state)))
+        Ok(self.inner.listing(&skills, &scope, live.then_some(&state)))
     }
 }
 
@@ -142,12 +143,12 @@ pub(crate) fn scope_of(session: &SessionKey, agent: &AgentName) -> Scope {
 impl Inner {
     pub(crate) fn listing(
         &self,
-        snapshot: &Snapshot,
+        view: &SkillView,
         scope: &Scope,
         live: Option<&SessionState>,
     ) -> Listing {
         let request = ListingRequest {
-            snapshot,
+            view,
             scope,
             visibilities: &self.visibilities,
             texts: &self.texts,
@@ -163,7 +164,7 @@ impl Inner {
 struct View<'a> {
     inner: &'a Inner,
     state: &'a SessionState,
-    snapshot: &'a Snapshot,
+    skills: &'a SkillView,
     scope: &'a Scope,
 }
 
@@ -179,7 +180,10 @@ impl View<'_> {
         let mut sections: Vec<String> = Vec::new();
         sections.extend(system.filter(|text| !text.is_empty()).map(str::to_owned));
         let guidance = match &settings.listing.guidance {
-            Guidance::Default => self.inner.texts.block("guidance", &json!({})),
+            Guidance::Default => {
+                let write = || self.inner.texts.block("guidance", &json!({}));
+                self.inner.guidance.get_or_init(write).clone()
+            }
             Guidance::Text(text) => text.clone(),
             Guidance::None => String::new(),
         };
@@ -188,9 +192,11 @@ impl View<'_> {
         match settings.listing.slot {
             ListingSlot::SystemPrompt => sections.push(listing),
             ListingSlot::ToolDescription => {
-                if let Some(load) = tools.iter_mut().find(|tool| tool.name == "load_skill") {
+                let mut changed = tools.to_vec();
+                if let Some(load) = changed.iter_mut().find(|tool| tool.name == "load_skill") {
                     load.description = format!("{}\n\n{listing}", load.description);
                 }
+                tools = changed.into();
             }
         }
         let mut messages = Vec::new();
@@ -214,14 +220,14 @@ impl View<'_> {
     /// The listing that this session sees.
     async fn listing_text(&self) -> Result<String, RuntimeError> {
         if self.inner.settings.listing.mode == ListingMode::Live {
-            return Ok(self.inner.listing(self.snapshot, self.scope, Some(self.state)).text);
+            return Ok(self.inner.listing(self.skills, self.scope, Some(self.state)).text);
         }
         if let Some(frozen) = self.state.listing
             && let Some(bytes) = self.inner.kept(frozen).await?
         {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
         }
-        Ok(self.inner.listing(self.snapshot, self.scope, None).text)
+        Ok(self.inner.listing(self.skills, self.scope, None).text)
     }
 
     /// Results with their text, where it still counts.
@@ -346,7 +352,7 @@ impl View<'_> {
         skill: &LoadedSkill,
         problems: &mut Vec<String>,
     ) -> Result<Option<Value>, RuntimeError> {
-        let found = self.snapshot.get(&skill.name).ok();
+        let found = self.skills.snapshot.get(&skill.name).ok();
         let session = self.scope.session.as_deref().unwrap_or_default();
         let body = self.inner.pinned_text(skill, found, session).await?;
         let Some(body) = body else {

@@ -5,8 +5,8 @@ mod changes;
 mod listing;
 mod materialize;
 
-pub(crate) use budget::default_counter;
 pub use budget::{Budget, InvalidBudget, TokenCounter, estimate_tokens};
+pub(crate) use budget::{default_counter, least_characters};
 pub use listing::{
     ListedSkill, Listing, ListingMode, ListingSlot, MAX_DESCRIPTION, MAX_WARNING, MAX_WARNINGS,
 };
