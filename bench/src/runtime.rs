@@ -11,7 +11,7 @@ use prowess_format::Digest;
 use prowess_runtime::{
     AgentName, Caps, Change, Event, EventKind, LoadedSkill, Revision, Runtime, SessionDelta,
     SessionKey, SessionState, SessionStore, StateDelta, ToolCall, ToolDeclaration, ToolOutcome,
-    tool_fn,
+    TurnRequest, tool_fn,
 };
 use prowess_store::SqliteSessions;
 use serde_json::json;
@@ -25,6 +25,8 @@ const FILES: [&str; 4] =
 /// How many calls a throughput is measured with.
 const CALLS: usize = 40_000;
 const SESSIONS: usize = 1_000;
+/// More loads than are measured.
+const LOADS: usize = 20_000;
 
 pub(crate) fn run() -> Result<Vec<Row>> {
     let tokio =
@@ -117,15 +119,19 @@ fn load_rows(tokio: &tokio::runtime::Runtime, folder: &Path) -> Result<Vec<Row>>
     let skill = write_skill(&root, "job")?;
     let runtime = folder_runtime(tokio, &root)?;
     let agent = AgentName::default();
-    let number = std::sync::atomic::AtomicU64::new(0);
+    // Beginning a session is not part of a load.
+    let sessions: Vec<SessionKey> = (0..LOADS)
+        .map(|at| SessionKey::new("bench", "load", &at.to_string()))
+        .collect::<Result<_, _>>()?;
+    for session in &sessions {
+        tokio.block_on(runtime.begin_turn(session, &agent, TurnRequest::new()))?;
+    }
+    let number = std::cell::Cell::new(0);
     let load = || {
-        let at = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let session = SessionKey::new("bench", "load", &at.to_string());
+        let session = &sessions[number.replace(number.get() + 1)];
         let call = ToolCall::new("1", "load_skill", json!({"skill": "job"}));
-        let Ok(session) = session else { return };
-        let outcome = tokio.block_on(runtime.dispatch(&session, &agent, call));
-        std::hint::black_box(outcome.is_ok_and(|outcome| !outcome.is_error));
-        // What a session leaves behind is not part of a load.
+        let outcome = tokio.block_on(runtime.dispatch(session, &agent, call));
+        assert!(outcome.is_ok_and(|outcome| outcome.code == "loaded"), "it is loaded");
     };
     let hash = |path: &Path| fs::read(path).map(|bytes| Digest::of(&bytes)).ok();
     let [ours, file, files] = medians([

@@ -35,7 +35,7 @@ pub struct Session {
 pub struct SessionDelta {
     /// The agent.
     pub agent: AgentName,
-    /// What changes before any call: all of it, or nothing of the commit.
+    /// What changes before any call: all of it, or nothing of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<Change>,
     /// What its calls change.
