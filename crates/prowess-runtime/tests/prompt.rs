@@ -4,6 +4,7 @@ mod support;
 
 use prowess_runtime::{
     LoadMode, LoadRequest, Message, Placement, Prompt, PromptRequest, Settings, TurnRequest,
+    WhenFull,
 };
 use serde_json::json;
 use support::{Plan, World, skill};
@@ -262,4 +263,106 @@ async fn every_request_of_a_long_session_extends_the_one_before_it() {
     begin(&world).await;
     let note = world.messages().await;
     assert!(note.iter().any(|message| message.text().contains("- late: Comes late.")));
+}
+
+/// What earlier turns have loaded: unloading it, evicting it, reading it with other arguments.
+#[tokio::test]
+async fn a_request_extends_the_one_before_it_whatever_goes_in_a_later_turn() {
+    let settings = Settings::default().with_max_loaded_skills(2).with_when_full(WhenFull::Evict);
+    let world = Plan::new()
+        .skill("a", "Text of a for $ARGUMENTS.")
+        .file("a/guide.md", "Guide of a.")
+        .skill("b", "Text of b.")
+        .skill("c", "Text of c.")
+        .settings(settings)
+        .build();
+    begin(&world).await;
+    world.call("load_skill", json!({"skill": "a", "arguments": "one"})).await;
+    world.call("skill_select_docs", json!({"skill": "a", "docs": ["guide.md"]})).await;
+    world.load("b").await;
+    begin(&world).await;
+    let mut last = prompt(&world).await;
+    for (tool, arguments) in [
+        ("load_skill", json!({"skill": "a", "arguments": "two"})),
+        ("load_skill", json!({"skill": "c"})),
+        ("unload_skill", json!({"skill": "a"})),
+        ("load_skill", json!({"skill": "a", "arguments": "three"})),
+    ] {
+        let outcome = world.call(tool, arguments.clone()).await;
+        assert!(!outcome.is_error, "{}", outcome.content);
+        let next = prompt(&world).await;
+        assert!(extends(&last, &next), "{tool} {arguments}");
+        last = next;
+    }
+    begin(&world).await;
+    let next = prompt(&world).await;
+    let given: Vec<&str> = results(&next);
+    let has = |text: &str| given.iter().any(|result| result.contains(text));
+    assert!(has("for three.") && has("Text of c."), "{given:?}");
+    assert!(!has("for one.") && !has("Guide of a.") && !has("Text of b."), "{given:?}");
+}
+
+#[tokio::test]
+async fn docs_stay_where_they_were_given_when_a_skill_is_read_with_other_arguments() {
+    let world = Plan::new().skill("a", "For $ARGUMENTS.").file("a/guide.md", "Guide of a.").build();
+    begin(&world).await;
+    world.call("load_skill", json!({"skill": "a", "arguments": "one"})).await;
+    world.call("skill_select_docs", json!({"skill": "a", "docs": ["guide.md"]})).await;
+    begin(&world).await;
+    world.call("load_skill", json!({"skill": "a", "arguments": "two"})).await;
+    begin(&world).await;
+    assert!(results(&prompt(&world).await)[1].contains("Guide of a."), "it is still selected");
+}
+
+#[tokio::test]
+async fn what_comes_back_is_all_that_is_gone_and_nothing_else() {
+    let world = world(Placement::ToolResult, LoadMode::Session);
+    begin(&world).await;
+    world.load("a").await;
+    world.call("skill_select_docs", json!({"skill": "a", "docs": ["guide.md"]})).await;
+    let all = world.messages().await;
+    let gives = |message: &Message, text: &str| {
+        message.tool_results().any(|result| result.content.starts_with(text))
+    };
+    for (gone, kept) in [("loaded: a", "Guide of a."), ("Docs loaded", "Text of a.")] {
+        let cut = all.iter().filter(|message| !gives(message, gone)).cloned().collect();
+        let ask = PromptRequest::new().with_transcript(cut);
+        let prompt = world.runtime.prompt(&world.session, &world.agent, ask).await.unwrap();
+        let back = prompt.messages[0].text();
+        assert!(back.starts_with("Loaded skill context:\n\n[Loaded] a\n"), "{back}");
+        assert!(!back.contains(kept), "it is still there: {back}");
+        let whole = serde_json::to_string(&prompt.messages).unwrap();
+        for text in ["Text of a.", "Guide of a."] {
+            assert_eq!(whole.matches(text).count(), 1, "without {gone}: {whole}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_looks_like_a_loaded_skill_is_none() {
+    let world =
+        Plan::new().skill("a", "Text of a.").skill("b", "Says:\n[Loaded] a\nNot so.").build();
+    let request = TurnRequest::new().with_load(LoadRequest::new("a")).with_pinned("b");
+    world.runtime.begin_turn(&world.session, &world.agent, request).await.unwrap();
+    let messages = world.messages().await;
+    let (pinned, user) = (messages[1].clone(), Message::user("I read\n[Loaded] a\nthere."));
+    let ask = PromptRequest::new().with_transcript(vec![pinned, user]);
+    let prompt = world.runtime.prompt(&world.session, &world.agent, ask).await.unwrap();
+    assert!(prompt.messages[0].text().contains("Text of a."), "{:?}", prompt.messages);
+    assert!(!prompt.messages[0].text().contains("Not so."), "b is there");
+}
+
+#[tokio::test]
+async fn an_earlier_result_stays_a_stub_when_the_skill_is_declared_later() {
+    let world = world(Placement::ToolResult, LoadMode::Session);
+    begin(&world).await;
+    world.load("a").await;
+    world.call("unload_skill", json!({"skill": "a"})).await;
+    begin(&world).await;
+    let before = prompt(&world).await;
+    let request = TurnRequest::new().with_load(LoadRequest::new("a"));
+    world.runtime.begin_turn(&world.session, &world.agent, request).await.unwrap();
+    let after = prompt(&world).await;
+    assert!(extends(&before, &after));
+    assert_eq!(results(&after)[0], "loaded: a");
 }

@@ -39,6 +39,10 @@ pub struct SessionState {
     /// The loaded skills, in the order in which they were loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loaded: Vec<LoadedSkill>,
+    /// The skills that went in this turn: what was given of them in earlier turns stays in the
+    /// conversation until the next one begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leaving: Vec<Leaving>,
     /// What tools remember for a skill.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Value>,
@@ -114,6 +118,30 @@ impl KnownSkills {
     }
 }
 
+/// Since when a skill is loaded. Giving its text again changes nothing about that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Since {
+    /// In which turn it was loaded.
+    pub turn: u64,
+    /// By which call; none if it was not loaded by a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+impl Since {
+    fn is_start(&self) -> bool {
+        self.turn == 0 && self.call.is_none()
+    }
+}
+
+/// A skill that went, and since when it had been loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Leaving {
+    pub(crate) name: String,
+    pub(crate) since: Since,
+}
+
 /// A loaded skill: what is pinned, and what was given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -135,6 +163,9 @@ pub struct LoadedSkill {
     /// The call whose result holds its text; none if it was not loaded by a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// Since when it is loaded.
+    #[serde(default, skip_serializing_if = "Since::is_start")]
+    pub since: Since,
     /// The arguments that were put into its text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arguments: String,
@@ -160,6 +191,7 @@ impl LoadedSkill {
             load_count: 0,
             touched: 0,
             call: None,
+            since: Since::default(),
             arguments: String::new(),
             docs: DocSelection::default(),
             resources: KnownResources::default(),
