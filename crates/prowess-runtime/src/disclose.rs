@@ -121,26 +121,26 @@ impl Engine<'_> {
         snapshot: &'s Snapshot,
         name: &str,
     ) -> Result<&'s CatalogSkill, ToolOutcome> {
-        snapshot.get(name).map_err(|error| match error {
-            LookupError::Ambiguous { candidates, .. } => ToolOutcome::failed(
+        match snapshot.get(name) {
+            // A host may have changed its mind since the snapshot was taken.
+            Ok(skill) if self.visibility(skill) != Visibility::Hidden => Ok(skill),
+            Err(LookupError::Ambiguous { candidates, .. }) => Err(ToolOutcome::failed(
                 "skill_ambiguous",
                 json!({"skill": name, "candidates": candidates}),
-            ),
-            error => {
-                let nearest = match error {
-                    LookupError::Unknown { nearest, .. } => nearest,
-                    _ => None,
-                };
+            )),
+            _ => {
                 let shown = |skill: &&CatalogSkill| self.visibility(skill) < Visibility::ManualOnly;
-                let names = snapshot.skills().iter().filter(shown);
-                let names = names.map(|skill| skill.name().to_owned());
-                let (available, more) = self.some(names.collect());
+                let names = snapshot.skills().iter().filter(shown).map(CatalogSkill::name);
+                let names: Vec<&str> = names.collect();
+                let nearest = prowess_format::nearest_name(name, names.iter().copied());
+                let (available, more) =
+                    self.some(names.iter().map(|name| (*name).to_owned()).collect());
                 let data = json!({
                     "skill": name, "available": available, "more": more, "nearest": nearest,
                 });
-                ToolOutcome::failed("skill_not_found", data)
+                Err(ToolOutcome::failed("skill_not_found", data))
             }
-        })
+        }
     }
 
     /// As many names as an error lists, and how many more there are.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use prowess_catalog::{Resource, ResourceKind, Snapshot, TreeDigest};
+use prowess_catalog::{CatalogSkill, Resource, ResourceKind, Snapshot, TreeDigest};
 use prowess_format::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -101,20 +101,23 @@ pub struct KnownSkills {
 impl KnownSkills {
     /// The skills of a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
-        let digest = Digest::of(Self::manifest(snapshot).as_bytes());
-        Self { count: snapshot.skills().len(), digest }
+        Self::with_manifest(snapshot.skills()).0
     }
 
-    /// The names and digests that identify the skills of a snapshot, one per line.
-    pub(crate) fn manifest(snapshot: &Snapshot) -> String {
+    /// These skills, and the names and digests that identify them, one per line.
+    pub(crate) fn with_manifest<'s>(
+        skills: impl IntoIterator<Item = &'s CatalogSkill>,
+    ) -> (Self, String) {
         let mut text = String::new();
-        for skill in snapshot.skills() {
+        let mut count = 0;
+        for skill in skills {
+            count += 1;
             text.push_str(skill.name());
             text.push('\0');
             text.push_str(&skill.found().digest.hex());
             text.push('\n');
         }
-        text
+        (Self { count, digest: Digest::of(text.as_bytes()) }, text)
     }
 }
 
