@@ -412,6 +412,19 @@ impl Inner {
     }
 }
 
+impl Inner {
+    /// Bytes that were kept; none too if others stand in their place: nobody may be given those.
+    pub(crate) async fn kept_or_lost(
+        &self,
+        digest: Digest,
+    ) -> Result<Option<Arc<[u8]>>, ContentError> {
+        match self.kept(digest).await {
+            Err(ContentError::Corrupt(_)) => Ok(None),
+            kept => kept,
+        }
+    }
+}
+
 /// Why a tool cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use prowess_catalog::{ContentStore, MemoryContent};
 use prowess_runtime::{
     LoadMode, LoadRequest, Message, Placement, Prompt, PromptRequest, Settings, TurnRequest,
     WhenFull,
@@ -365,4 +368,48 @@ async fn an_earlier_result_stays_a_stub_when_the_skill_is_declared_later() {
     let after = prompt(&world).await;
     assert!(extends(&before, &after));
     assert_eq!(results(&after)[0], "loaded: a");
+}
+
+#[tokio::test]
+async fn a_text_with_arguments_stays_the_same_when_its_folder_changes_or_goes() {
+    let text = |names: &str| {
+        format!(
+            "---\nname: a\ndescription: D.\narguments: {names}\n---\nFor $who in ${{CLAUDE_SKILL_DIR}}: $ARGUMENTS."
+        )
+    };
+    for placement in [Placement::System, Placement::ToolResult] {
+        let world = Plan::new()
+            .file("a/SKILL.md", text("[who]"))
+            .settings(Settings::default().with_placement(placement))
+            .build();
+        begin(&world).await;
+        world.call("load_skill", json!({"skill": "a", "arguments": "me"})).await;
+        let ask = || PromptRequest::new().with_transcript(vec![]);
+        let sent =
+            async || world.runtime.prompt(&world.session, &world.agent, ask()).await.unwrap();
+        let first = sent().await;
+        let whole = format!("{}{:?}", first.system, first.messages);
+        assert!(whole.contains("For me in /") && whole.contains(": me."), "{whole}");
+        world.write("a/SKILL.md", text("[whom]"));
+        world.catalog.refresh().await;
+        assert_eq!(sent().await, first, "another version changes nothing");
+        std::fs::remove_dir_all(world.path("a")).unwrap();
+        world.catalog.refresh().await;
+        assert_eq!(sent().await, first);
+        world.runtime.collect_garbage().await.unwrap();
+        assert_eq!(sent().await, first, "it is still referred to");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_listing_is_written_anew_and_that_is_said() {
+    let content = Arc::new(MemoryContent::default());
+    let store = Arc::clone(&content);
+    let world = Plan::new().skill("a", "x").change(|it| it.content(store)).build();
+    begin(&world).await;
+    let first = prompt(&world).await;
+    content.collect_garbage(&Default::default()).unwrap();
+    let again = prompt(&world).await;
+    assert_eq!(again.system, first.system);
+    assert_eq!(again.problems.len(), 1);
 }

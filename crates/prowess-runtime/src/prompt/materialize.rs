@@ -182,8 +182,8 @@ impl View<'_> {
         transcript: &[Message],
     ) -> Result<Prompt, RuntimeError> {
         let settings = &self.inner.settings;
-        let listing = self.listing_text().await?;
         let mut problems = Vec::new();
+        let listing = self.listing_text(&mut problems).await?;
         let mut sections: Vec<String> = Vec::new();
         sections.extend(system.filter(|text| !text.is_empty()).map(str::to_owned));
         let guidance = match &settings.listing.guidance {
@@ -225,14 +225,15 @@ impl View<'_> {
     }
 
     /// The listing that this session sees.
-    async fn listing_text(&self) -> Result<String, RuntimeError> {
+    async fn listing_text(&self, problems: &mut Vec<String>) -> Result<String, RuntimeError> {
         if self.inner.settings.listing.mode == ListingMode::Live {
             return Ok(self.inner.listing(self.skills, self.scope, Some(self.state)).text);
         }
-        if let Some(frozen) = self.state.listing
-            && let Some(bytes) = self.inner.kept(frozen).await?
-        {
-            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        if let Some(frozen) = self.state.listing {
+            if let Some(bytes) = self.inner.kept_or_lost(frozen).await? {
+                return Ok(String::from_utf8_lossy(&bytes).into_owned());
+            }
+            problems.push("the listing of this session is lost; it is written anew".to_owned());
         }
         Ok(self.inner.listing(self.skills, self.scope, None).text)
     }
@@ -258,7 +259,7 @@ impl View<'_> {
                     continue;
                 }
                 let Some(expansion) = &result.expansion else { continue };
-                match self.inner.kept(expansion.digest).await? {
+                match self.inner.kept_or_lost(expansion.digest).await? {
                     Some(bytes) => result.content = String::from_utf8_lossy(&bytes).into_owned(),
                     None => problems.push(format!(
                         "the text of '{}' that call {} gave is not there any more",
@@ -387,7 +388,7 @@ impl View<'_> {
         let mut docs = Vec::new();
         for doc in &skill.docs.docs {
             let kept = match doc.digest {
-                Some(digest) => self.inner.kept(digest).await?,
+                Some(digest) => self.inner.kept_or_lost(digest).await?,
                 None => None,
             };
             match kept {

@@ -172,6 +172,10 @@ pub struct LoadedSkill {
     /// The arguments that were put into its text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arguments: String,
+    /// What identifies its text with arguments put in, if that changed it; the bytes are in the
+    /// content store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Digest>,
     /// The docs that were selected.
     #[serde(default, skip_serializing_if = "DocSelection::is_empty")]
     pub docs: DocSelection,
@@ -196,6 +200,7 @@ impl LoadedSkill {
             call: None,
             since: Since::default(),
             arguments: String::new(),
+            text: None,
             docs: DocSelection::default(),
             resources: KnownResources::default(),
             pinned: false,
@@ -361,7 +366,8 @@ impl SessionState {
     /// The content that must be kept as long as this state is.
     pub fn referenced(&self) -> BTreeSet<Digest> {
         let skills = self.loaded.iter().flat_map(|skill| {
-            std::iter::once(skill.digest).chain(skill.docs.docs.iter().filter_map(|doc| doc.digest))
+            let docs = skill.docs.docs.iter().filter_map(|doc| doc.digest);
+            std::iter::once(skill.digest).chain(skill.text).chain(docs)
         });
         let told = self.told.map(|told| told.digest);
         skills.chain(self.listing).chain(told).collect()
