@@ -136,6 +136,10 @@ fn the_load_tools_and_their_guidance_take_at_most_550_tokens() {
     let first = &value["scenarios"][0]["layouts"][0]["first_request"];
     let spent = first["tools"].as_u64().unwrap() + first["guidance"].as_u64().unwrap();
     assert!(spent <= 550, "{spent}");
+    // Loaded text is no guidance, wherever it stands.
+    let everything = &value["scenarios"][0]["layouts"][6];
+    assert_eq!(everything["layout"], "everything, bodies only");
+    assert_eq!(everything["first_request"]["guidance"], first["guidance"]);
 }
 
 /// The two conversations of trpc-agent-go's benchmark, and two more, against its layouts.

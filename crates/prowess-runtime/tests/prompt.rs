@@ -4,6 +4,7 @@ mod support;
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use prowess_catalog::{ContentStore, MemoryContent};
 use prowess_runtime::{
     LoadMode, LoadRequest, Message, Placement, Prompt, PromptRequest, Settings, TurnRequest,
@@ -412,4 +413,108 @@ async fn a_lost_listing_is_written_anew_and_that_is_said() {
     let again = prompt(&world).await;
     assert_eq!(again.system, first.system);
     assert_eq!(again.problems.len(), 1);
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Load(usize, Option<u8>, bool),
+    Docs(usize, &'static str),
+    Detail(usize),
+    Unload(usize),
+    Begin(Option<usize>, Option<usize>),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let skill = 0..3usize;
+    prop_oneof![
+        3 => (skill.clone(), prop::option::of(0..3u8), any::<bool>())
+            .prop_map(|(skill, arguments, docs)| Act::Load(skill, arguments, docs)),
+        2 => (skill.clone(), prop::sample::select(vec!["add", "replace", "clear"]))
+            .prop_map(|(skill, mode)| Act::Docs(skill, mode)),
+        1 => skill.clone().prop_map(Act::Detail),
+        2 => skill.clone().prop_map(Act::Unload),
+        2 => (prop::option::of(skill.clone()), prop::option::of(skill))
+            .prop_map(|(declared, pinned)| Act::Begin(declared, pinned)),
+    ]
+}
+
+/// Whatever is done: within a turn each request extends the one before it, and what is loaded is
+/// in it.
+async fn check_acts(acts: &[Act]) {
+    let names = ["a", "b", "c"];
+    let mut plan = Plan::new()
+        .settings(Settings::default().with_max_loaded_skills(2).with_when_full(WhenFull::Evict));
+    for name in names {
+        plan = plan
+            .skill(name, &format!("Text of {name} for <$ARGUMENTS>."))
+            .file(&format!("{name}/one.md"), format!("One of {name}."))
+            .file(&format!("{name}/two.md"), format!("Two of {name}."));
+    }
+    let world = plan.build();
+    begin(&world).await;
+    let mut last = prompt(&world).await;
+    for (at, act) in acts.iter().enumerate() {
+        match act {
+            Act::Load(skill, arguments, docs) => {
+                let mut call = json!({"skill": names[*skill]});
+                if let Some(arguments) = arguments {
+                    call["arguments"] = json!(arguments.to_string());
+                }
+                if *docs {
+                    call["docs"] = json!(["one.md"]);
+                }
+                world.call("load_skill", call).await;
+            }
+            Act::Docs(skill, mode) => {
+                let call = json!({"skill": names[*skill], "docs": ["two.md"], "mode": mode});
+                world.call("skill_select_docs", call).await;
+            }
+            Act::Detail(skill) => {
+                let call = json!({"skill": names[*skill], "resource": "one.md"});
+                world.call("load_skill_detail", call).await;
+            }
+            Act::Unload(skill) => {
+                world.call("unload_skill", json!({"skill": names[*skill]})).await;
+            }
+            Act::Begin(declared, pinned) => {
+                let mut request = TurnRequest::new();
+                request.loads.extend(declared.map(|skill| LoadRequest::new(names[skill])));
+                request.pinned.extend(pinned.map(|skill| names[skill].to_owned()));
+                // Too many may be pinned.
+                drop(world.runtime.begin_turn(&world.session, &world.agent, request).await);
+            }
+        }
+        let next = prompt(&world).await;
+        let is_turn = matches!(act, Act::Begin(..));
+        assert!(is_turn || extends(&last, &next), "{at}: {acts:?}");
+        let text: String = next
+            .messages
+            .iter()
+            .map(|it| {
+                it.text() + &it.tool_results().map(|it| it.content.as_str()).collect::<String>()
+            })
+            .collect();
+        for loaded in &world.state().await.loaded {
+            let body = format!("Text of {} for <{}>.", loaded.name, loaded.arguments);
+            assert!(text.contains(&body), "{at}: {body} of {acts:?}: {text}");
+            for path in loaded.docs.paths() {
+                let doc = if path == "one.md" { "One" } else { "Two" };
+                let doc = format!("{doc} of {}.", loaded.name);
+                assert!(text.contains(&doc), "{at}: {doc} of {acts:?}: {text}");
+            }
+        }
+        last = next;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn within_a_turn_requests_extend_each_other_and_hold_what_is_loaded(
+        acts in prop::collection::vec(act(), 1..20),
+    ) {
+        let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        tokio.block_on(check_acts(&acts));
+    }
 }
