@@ -87,7 +87,9 @@ fn a_budget_holds_what_the_document_promises() {
 #[test]
 fn a_budget_can_be_tried_and_shows_who_eats_it() {
     let sandbox = project();
-    let run = prowess(&sandbox, &["budget", "40"]);
+    let long = format!("---\nname: long\ndescription: {}\n---\nx", "d".repeat(80));
+    sandbox.write("skills/long/SKILL.md", long);
+    let run = prowess(&sandbox, &["budget", "80"]);
     insta::assert_snapshot!(run.stdout);
     let tokens = json_of(&prowess(&sandbox, &["budget", "1% of 2000", "--json"]));
     assert_eq!(tokens["budget"], json!({"amount": 20, "unit": "tokens"}));
