@@ -100,6 +100,11 @@ impl Snapshot {
     /// A snapshot of the skills that pass a filter. A skill that does not hides nothing any more
     /// and answers like an unknown one, under every name.
     pub fn visible(&self, filter: impl Fn(&CatalogSkill) -> bool) -> Self {
+        let winners = self.inner.skills.iter().chain(&self.inner.ambiguous);
+        let mut everybody = winners.flat_map(|skill| std::iter::once(skill).chain(&skill.shadows));
+        if everybody.all(&filter) {
+            return self.clone();
+        }
         let keep = |skills: &[CatalogSkill]| -> Vec<CatalogSkill> {
             let promoted = skills.iter().filter_map(|skill| {
                 let everyone = std::iter::once(skill).chain(&skill.shadows);

@@ -87,7 +87,9 @@ fn a_budget_holds_what_the_document_promises() {
 #[test]
 fn a_budget_can_be_tried_and_shows_who_eats_it() {
     let sandbox = project();
-    let run = prowess(&sandbox, &["budget", "40"]);
+    let long = format!("---\nname: long\ndescription: {}\n---\nx", "d".repeat(80));
+    sandbox.write("skills/long/SKILL.md", long);
+    let run = prowess(&sandbox, &["budget", "80"]);
     insta::assert_snapshot!(run.stdout);
     let tokens = json_of(&prowess(&sandbox, &["budget", "1% of 2000", "--json"]));
     assert_eq!(tokens["budget"], json!({"amount": 20, "unit": "tokens"}));
@@ -136,6 +138,10 @@ fn the_load_tools_and_their_guidance_take_at_most_550_tokens() {
     let first = &value["scenarios"][0]["layouts"][0]["first_request"];
     let spent = first["tools"].as_u64().unwrap() + first["guidance"].as_u64().unwrap();
     assert!(spent <= 550, "{spent}");
+    // Loaded text is no guidance, wherever it stands.
+    let everything = &value["scenarios"][0]["layouts"][6];
+    assert_eq!(everything["layout"], "everything, bodies only");
+    assert_eq!(everything["first_request"]["guidance"], first["guidance"]);
 }
 
 /// Skills of the names, and about the lengths, that the built-in conversations use.

@@ -264,5 +264,5 @@ fn what_was_loaded_is_given_again_after_its_folder_is_gone() {
     std::fs::remove_dir_all(sandbox.path().join("skills/review")).unwrap();
     let again = call(&sandbox, "load_skill", &json!({"skill": "review", "arguments": "now"}), &[]);
     assert_eq!(again["code"], "loaded");
-    assert_eq!(again["content"], "# Review");
+    assert_eq!(again["content"], "# Review\n\nARGUMENTS: now");
 }

@@ -76,7 +76,7 @@ impl Runtime {
             let note = inner.changes_of_catalog(&state, &view, session, agent).await?;
             let changed = note.is_some();
             if changed {
-                setup.push(Change::Tell { skills: view.known() });
+                setup.push(Change::Tell { skills: inner.told(&view, &scope_of(session, agent)) });
             }
             let messages: Vec<Message> = note.into_iter().chain(given).collect();
             setup.extend(declared.iter().chain(&pinned).map(|skill| Change::Load {

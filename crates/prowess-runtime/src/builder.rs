@@ -98,7 +98,7 @@ impl RuntimeBuilder {
     pub fn build(self) -> Result<Runtime, TextsError> {
         let mut texts = Texts::prowess()?;
         if let Some(template) = &self.settings.listing.template {
-            texts.set_block("listing", template)?;
+            texts.set_listing(template)?;
         }
         let inner = Inner {
             catalog: self.catalog,

@@ -13,8 +13,7 @@ use crate::outcome::ToolOutcome;
 use crate::prompt::{ListingMode, scope_of};
 use crate::runtime::{Inner, SkillView, stored_session};
 use crate::session::{
-    AgentName, Applied, Change, KnownSkills, Refusal, SessionDelta, SessionKey, SessionState,
-    StateDelta,
+    AgentName, Applied, Change, Refusal, SessionDelta, SessionKey, SessionState, StateDelta,
 };
 use crate::store::StoreError;
 use crate::turn::RuntimeError;
@@ -31,18 +30,20 @@ pub(crate) async fn initialisation(
     if state.skills.is_some() {
         return Ok((Vec::new(), 0));
     }
-    let manifest = KnownSkills::manifest(&view.snapshot);
+    let scope = scope_of(session, agent);
+    let (told, manifest) = inner.told_manifest(view, &scope);
     inner.keep(manifest.into_bytes()).await?;
     let mut excluded = 0;
     let listing = match inner.settings.listing.mode {
         ListingMode::Live => None,
         ListingMode::Stable => {
-            let listing = inner.listing(view, &scope_of(session, agent), None);
+            let listing = inner.listing(view, &scope, None);
             excluded = listing.excluded();
             Some(inner.keep(listing.text.into_bytes()).await?)
         }
     };
-    Ok((vec![Change::Initialise { skills: view.known(), listing }], excluded))
+    let initialise = Change::Initialise { skills: view.known(), listing };
+    Ok((vec![initialise, Change::Tell { skills: told }], excluded))
 }
 
 /// Something to be committed, as often as it takes.

@@ -69,12 +69,12 @@ impl Inner {
         skill: Option<&CatalogSkill>,
         session: &str,
     ) -> Result<Option<String>, ContentError> {
-        let kept = match self.kept(loaded.digest).await {
-            // It was removed; nobody may be given it.
-            Err(ContentError::Corrupt(_)) => None,
-            kept => kept?,
-        };
-        let bytes: Option<Arc<[u8]>> = match (kept, skill) {
+        if let Some(text) = loaded.text
+            && let Some(bytes) = self.kept_or_lost(text).await?
+        {
+            return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
+        }
+        let bytes: Option<Arc<[u8]>> = match (self.kept_or_lost(loaded.digest).await?, skill) {
             (Some(bytes), _) => Some(bytes),
             (None, Some(skill)) if skill.found().digest == loaded.digest => {
                 skill.read().await.ok().map(Into::into)
@@ -83,30 +83,31 @@ impl Inner {
         };
         let Some(bytes) = bytes else { return Ok(None) };
         let Ok(body) = body_of(&bytes) else { return Ok(None) };
+        // The names of its arguments are those of the text that is pinned.
+        let parse = |_| prowess_format::Skill::parse_bytes(&bytes, &Default::default()).skill;
+        let pinned = body.find('$').and_then(parse);
+        let names = pinned.map(|it| it.frontmatter.arguments()).unwrap_or_default();
+        let path = skill.map(CatalogSkill::path);
         let limit = self.settings.max_given_bytes;
-        Ok(match skill {
-            Some(skill) => with_arguments(skill, body, &loaded.arguments, session, limit),
-            None => Some(body.to_owned()),
-        })
+        Ok(with_arguments(path.as_deref(), names, body, &loaded.arguments, session, limit))
     }
 }
 
 /// Puts arguments into a text that has places for them; every other text stays as it is. They may
 /// make it longer by so many bytes; else there is none.
 fn with_arguments(
-    skill: &CatalogSkill,
+    path: Option<&Path>,
+    names: Vec<String>,
     body: &str,
     arguments: &str,
     session: &str,
     limit: usize,
 ) -> Option<String> {
-    let names = skill.found().frontmatter.arguments();
     let has_places = body.contains("$ARGUMENTS") || body.contains("${CLAUDE_");
     if arguments.is_empty() && names.is_empty() && !has_places {
         return Some(body.to_owned());
     }
-    let path = skill.path();
-    let folder = path.parent().unwrap_or(Path::new("")).display().to_string();
+    let folder = path.and_then(Path::parent).unwrap_or(Path::new("")).display().to_string();
     Arguments::new(arguments)
         .with_names(names)
         .with_variable("CLAUDE_SKILL_DIR", folder)
@@ -121,26 +122,26 @@ impl Engine<'_> {
         snapshot: &'s Snapshot,
         name: &str,
     ) -> Result<&'s CatalogSkill, ToolOutcome> {
-        snapshot.get(name).map_err(|error| match error {
-            LookupError::Ambiguous { candidates, .. } => ToolOutcome::failed(
+        match snapshot.get(name) {
+            // A host may have changed its mind since the snapshot was taken.
+            Ok(skill) if self.visibility(skill) != Visibility::Hidden => Ok(skill),
+            Err(LookupError::Ambiguous { candidates, .. }) => Err(ToolOutcome::failed(
                 "skill_ambiguous",
                 json!({"skill": name, "candidates": candidates}),
-            ),
-            error => {
-                let nearest = match error {
-                    LookupError::Unknown { nearest, .. } => nearest,
-                    _ => None,
-                };
+            )),
+            _ => {
                 let shown = |skill: &&CatalogSkill| self.visibility(skill) < Visibility::ManualOnly;
-                let names = snapshot.skills().iter().filter(shown);
-                let names = names.map(|skill| skill.name().to_owned());
-                let (available, more) = self.some(names.collect());
+                let names = snapshot.skills().iter().filter(shown).map(CatalogSkill::name);
+                let names: Vec<&str> = names.collect();
+                let nearest = prowess_format::nearest_name(name, names.iter().copied());
+                let (available, more) =
+                    self.some(names.iter().map(|name| (*name).to_owned()).collect());
                 let data = json!({
                     "skill": name, "available": available, "more": more, "nearest": nearest,
                 });
-                ToolOutcome::failed("skill_not_found", data)
+                Err(ToolOutcome::failed("skill_not_found", data))
             }
-        })
+        }
     }
 
     /// As many names as an error lists, and how many more there are.
@@ -170,8 +171,11 @@ impl Engine<'_> {
             .map_err(|error| unreadable("skill_not_text", &path, &error.to_string()))?;
         self.check_size(&name, "arguments", arguments.len())?;
         let limit = self.settings().max_given_bytes;
-        let body = with_arguments(skill, body, arguments, session.session(), limit);
-        let body = body.ok_or_else(|| {
+        let (path_of_text, names) = (skill.path(), frontmatter.arguments());
+        let with =
+            with_arguments(Some(&path_of_text), names, body, arguments, session.session(), limit);
+        let is_changed = with.as_deref() != Some(body);
+        let body = with.ok_or_else(|| {
             let what = "the text with arguments";
             let data = json!({"skill": name, "what": what, "bytes": null, "limit": limit});
             ToolOutcome::failed("too_large", data)
@@ -209,6 +213,9 @@ impl Engine<'_> {
         loaded.tree_digest = tree_digest;
         loaded.version = version(skill);
         arguments.clone_into(&mut loaded.arguments);
+        if is_changed {
+            loaded.text = Some(self.keep(body.clone().into_bytes()).await?);
+        }
         loaded.resources = resources;
         let model = frontmatter.model().filter(|model| *model != "inherit").map(str::to_owned);
         Ok(Opened { loaded, body, model, notes })

@@ -287,13 +287,17 @@ impl<'a> Batch<'a> {
         state: &SessionState,
     ) -> Result<&'a Registered, ToolOutcome> {
         let tools = &self.inner.tools;
-        let Some(registered) = tools.get(&call.name) else {
-            let names = tools.names();
+        let unknown = || {
+            let mut names = tools.names();
+            names.retain(|name| *name != call.name);
             let nearest = prowess_format::nearest_name(&call.name, names.iter().copied());
             let data = json!({"tool": call.name, "available": names, "nearest": nearest});
-            return Err(ToolOutcome::failed("unknown_tool", data));
+            ToolOutcome::failed("unknown_tool", data)
         };
+        let registered = tools.get(&call.name).ok_or_else(unknown)?;
         gate(&call.name, registered, declared, state).map_err(|skill| {
+            // It waits for a skill that is hidden: nothing of that is said.
+            let Some(skill) = skill else { return unknown() };
             let data = json!({"tool": call.name, "skill": skill});
             let message = format!("Tool '{}' blocked: skill '{skill}' is not loaded", call.name);
             ToolOutcome::failed("skill_not_loaded", data)

@@ -43,20 +43,29 @@ impl ToolTable {
 /// Which skills declare which tools, in one snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
-    /// For each tool: the skills that declare it and want to be loaded first.
+    /// For each tool: the skills that declare it and want to be loaded first. Who is hidden shuts
+    /// a tool, but cannot open it.
     tools: HashMap<String, Vec<String>>,
 }
 
 impl Declared {
-    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+    /// What the skills of a snapshot declare, for somebody who sees some of them.
+    pub(crate) fn of(snapshot: &Snapshot, seen: &Snapshot) -> Self {
         let mut tools: HashMap<String, Vec<String>> = HashMap::new();
         // Who is not trusted does not shut a tool of the host.
         let trusted = |skill: &&CatalogSkill| skill.trust() == Trust::Trusted;
+        let is_seen = |skill: &CatalogSkill| {
+            snapshot.is_same(seen)
+                || seen.get(skill.name()).is_ok_and(|it| {
+                    it.source_id() == skill.source_id() && it.found() == skill.found()
+                })
+        };
         for skill in snapshot.skills().iter().filter(trusted) {
             for (tool, requires_loaded) in declarations(skill) {
                 // No skill can lock the tools by which skills are loaded.
                 if requires_loaded && !is_load_tool(&tool) {
-                    tools.entry(tool).or_default().push(skill.name().to_owned());
+                    let opens = tools.entry(tool).or_default();
+                    opens.extend(is_seen(skill).then(|| skill.name().to_owned()));
                 }
             }
         }
@@ -79,7 +88,7 @@ fn declarations(skill: &CatalogSkill) -> Vec<(String, bool)> {
     configured.chain(frontmatter.include_tools().into_iter().map(|tool| (tool, true))).collect()
 }
 
-/// Whether a tool may be called now; if not, the skill to load.
+/// Whether a tool may be called now; if not, the skill to load, if there is one to be seen.
 ///
 /// A tool that a host ties to a skill waits for that skill. A tool that skills declare waits for
 /// one of those that want to be loaded first: a skill that does not mind opens nothing that
@@ -89,13 +98,13 @@ pub(crate) fn gate<'a>(
     registered: &'a Registered,
     declared: &'a Declared,
     state: &SessionState,
-) -> Result<(), &'a str> {
+) -> Result<(), Option<&'a str>> {
     if let Some(skill) = &registered.skill {
-        return if state.is_loaded(skill) { Ok(()) } else { Err(skill) };
+        return if state.is_loaded(skill) { Ok(()) } else { Err(Some(skill)) };
     }
     let Some(skills) = declared.tools.get(name) else { return Ok(()) };
-    match skills.first() {
-        Some(first) if !skills.iter().any(|skill| state.is_loaded(skill)) => Err(first),
-        _ => Ok(()),
+    match skills.iter().any(|skill| state.is_loaded(skill)) {
+        true => Ok(()),
+        false => Err(skills.first().map(String::as_str)),
     }
 }

@@ -45,8 +45,8 @@ pub use runtime::{Blocked, Runtime};
 pub use session::{
     AgentName, Applied, Caps, Change, DocMode, DocSelection, InvalidAgentName, InvalidSessionKey,
     KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource, REMEMBERED_CALLS,
-    Refusal, Reset, SelectedDoc, Session, SessionDelta, SessionKey, SessionState, StateDelta,
-    WhenFull,
+    Refusal, Reset, SelectedDoc, Session, SessionDelta, SessionKey, SessionState, Since,
+    StateDelta, WhenFull,
 };
 pub use settings::{Guidance, InvalidSettings, ListingSettings, LoadMode, Settings};
 pub use store::{

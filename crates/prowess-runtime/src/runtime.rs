@@ -91,6 +91,7 @@ pub(crate) struct SkillView {
     /// What a listing must know of each skill, in the order of the snapshot.
     pub(crate) briefs: Vec<Brief>,
     known: OnceLock<KnownSkills>,
+    told: OnceLock<KnownSkills>,
 }
 
 /// What a listing must know of a skill before it looks at it.
@@ -104,13 +105,20 @@ pub(crate) struct Brief {
 
 impl SkillView {
     fn new(base: Snapshot, snapshot: Snapshot) -> Arc<Self> {
-        let declared = Declared::of(&snapshot);
+        let declared = Declared::of(&base, &snapshot);
         let brief = |skill: &CatalogSkill| Brief {
             own: own_visibility(skill),
             least: least_characters(skill.found().description()),
         };
         let briefs = snapshot.skills().iter().map(brief).collect();
-        Arc::new(Self { base, snapshot, declared, briefs, known: OnceLock::new() })
+        Arc::new(Self {
+            base,
+            snapshot,
+            declared,
+            briefs,
+            known: OnceLock::new(),
+            told: OnceLock::new(),
+        })
     }
 
     /// What identifies them.
@@ -179,12 +187,19 @@ impl Runtime {
         snapshot: &Snapshot,
     ) -> Result<(), Blocked> {
         let shared = self.inner.shared.load();
-        let known = shared.as_ref().filter(|view| view.snapshot.is_same(snapshot));
-        let fresh = known.is_none().then(|| Declared::of(snapshot));
+        let is_it = |view: &&Arc<SkillView>| view.snapshot.is_same(snapshot);
+        let scoped = self.inner.scoped.lock().unwrap_or_else(PoisonError::into_inner);
+        let scoped = scoped.values().filter_map(|it| it.view.as_ref()).find(is_it).cloned();
+        let known = shared.as_ref().filter(is_it).or(scoped.as_ref());
+        let fresh = known.is_none().then(|| Declared::of(snapshot, snapshot));
         let declared = known.map(|view| &view.declared).or(fresh.as_ref());
         match (self.inner.tools.get(tool), declared) {
-            (Some(registered), Some(declared)) => gate(tool, registered, declared, state)
-                .map_err(|skill| Blocked::SkillNotLoaded(skill.to_owned())),
+            (Some(registered), Some(declared)) => {
+                gate(tool, registered, declared, state).map_err(|skill| match skill {
+                    Some(skill) => Blocked::SkillNotLoaded(skill.to_owned()),
+                    None => Blocked::UnknownTool,
+                })
+            }
             _ => Err(Blocked::UnknownTool),
         }
     }
@@ -358,6 +373,22 @@ impl Inner {
         scoped.entry(scope.clone()).or_insert_with(make).catalog.clone()
     }
 
+    /// Whether a model is told of a skill.
+    pub(crate) fn is_told(&self, scope: &Scope, skill: &CatalogSkill) -> bool {
+        self.visibilities.of(scope, skill) < Visibility::ManualOnly
+    }
+
+    /// What identifies the skills that a model is told of.
+    pub(crate) fn told(&self, view: &SkillView, scope: &Scope) -> KnownSkills {
+        *view.told.get_or_init(|| self.told_manifest(view, scope).0)
+    }
+
+    /// The same, with their names and digests.
+    pub(crate) fn told_manifest(&self, view: &SkillView, scope: &Scope) -> (KnownSkills, String) {
+        let skills = view.snapshot.skills().iter();
+        KnownSkills::with_manifest(skills.filter(|skill| self.is_told(scope, skill)))
+    }
+
     /// Tells everybody who wants to know.
     pub(crate) fn publish(&self, session: &SessionKey, events: &[Event]) {
         for event in events {
@@ -378,6 +409,19 @@ impl Inner {
     pub(crate) async fn kept(&self, digest: Digest) -> Result<Option<Arc<[u8]>>, ContentError> {
         let content = Arc::clone(&self.content);
         on_a_thread(self.content.as_ref(), move || content.get(&digest)).await
+    }
+}
+
+impl Inner {
+    /// Bytes that were kept; none too if others stand in their place: nobody may be given those.
+    pub(crate) async fn kept_or_lost(
+        &self,
+        digest: Digest,
+    ) -> Result<Option<Arc<[u8]>>, ContentError> {
+        match self.kept(digest).await {
+            Err(ContentError::Corrupt(_)) => Ok(None),
+            kept => kept,
+        }
     }
 }
 

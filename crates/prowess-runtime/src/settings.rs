@@ -77,6 +77,7 @@ pub struct ListingSettings {
     /// What a model is told about using skills.
     pub guidance: Guidance,
     /// What stands around the entries, if not the default: a template that holds `{{ entries }}`.
+    /// It also knows `left_out`, `locations`, `warnings` and `more_warnings`.
     pub template: Option<String>,
 }
 

@@ -77,8 +77,34 @@ impl Texts {
         Ok(Self { environment })
     }
 
+    /// Puts another template in the place of that around the entries of a listing. It must work
+    /// with and without skills, and hold the entries.
+    pub(crate) fn set_listing(&mut self, template: &str) -> Result<(), TextsError> {
+        const ENTRIES: &str = "- an-entry: Does it.";
+        self.set_block("listing", template)?;
+        let refused = |cause: minijinja::Error| TextsError::Template {
+            name: "block.listing".to_owned(),
+            cause: Box::new(cause),
+        };
+        for entries in ["", ENTRIES] {
+            let location = serde_json::json!({"label": "A", "path": "a", "higher": false});
+            let data = serde_json::json!({
+                "entries": entries, "left_out": 0, "locations": [location],
+                "warnings": ["w"], "more_warnings": 0,
+            });
+            let template = self.environment.get_template("block.listing").map_err(refused)?;
+            let text = template.render(Serde(&data)).map_err(refused)?;
+            if !text.contains(entries) {
+                let cause = "it does not hold {{ entries }}";
+                let kind = minijinja::ErrorKind::InvalidOperation;
+                return Err(refused(minijinja::Error::new(kind, cause)));
+            }
+        }
+        Ok(())
+    }
+
     /// Puts another template in the place of a block.
-    pub(crate) fn set_block(&mut self, name: &str, template: &str) -> Result<(), TextsError> {
+    fn set_block(&mut self, name: &str, template: &str) -> Result<(), TextsError> {
         let name = format!("block.{name}");
         let added = self.environment.add_template_owned(name.clone(), template.to_owned());
         added.map_err(|cause| TextsError::Template { name, cause: Box::new(cause) })

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use prowess_runtime::{
-    AgentName, Effect, EventKind, EventLevel, Intercepted, Interception, Interceptor,
+    AgentName, Blocked, Effect, EventKind, EventLevel, Intercepted, Interception, Interceptor,
     InterceptorFuture, Invocation, Message, SessionKey, Settings, Step, Tool, ToolDeclaration,
-    ToolFuture, ToolOutcome, WhenFull, tool_fn,
+    ToolFuture, ToolOutcome, Visibility, WhenFull, tool_fn,
 };
 use serde_json::{Value, json};
 use support::{Plan, skill};
@@ -115,6 +115,27 @@ async fn no_skill_can_lock_the_load_tools_or_open_what_another_keeps_shut() {
     assert_eq!(world.call("sql_query", json!({})).await.code, "skill_not_loaded");
     assert_eq!(world.load("sql").await.code, "loaded");
     assert_eq!(world.call("sql_query", json!({})).await.code, "ok");
+}
+
+#[tokio::test]
+async fn hiding_a_skill_opens_none_of_its_tools_and_does_not_name_it() {
+    let sql =
+        "---\nname: sql\ndescription: Queries.\nmetadata:\n  include_tools: sql_query\n---\nx";
+    let hidden = Visibility::Hidden;
+    let settings = Settings::default().with_visibility([("sql".to_owned(), hidden)].into());
+    let world = Plan::new()
+        .file("sql/SKILL.md", sql)
+        .skill("other", "x")
+        .settings(settings)
+        .change(|builder| builder.tool(echo("sql_query")))
+        .build();
+    let refused = world.call("sql_query", json!({})).await;
+    let unknown = world.call("no_such_tool", json!({})).await;
+    assert_eq!((refused.code.as_ref(), unknown.code.as_ref()), ("unknown_tool", "unknown_tool"));
+    assert!(!refused.content.contains("'sql'"), "{}", refused.content);
+    let snapshot = world.runtime.snapshot(&world.session, &world.agent).await;
+    let checked = world.runtime.check("sql_query", &world.state().await, &snapshot);
+    assert_eq!(checked, Err(Blocked::UnknownTool));
 }
 
 #[tokio::test]

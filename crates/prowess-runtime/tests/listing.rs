@@ -268,9 +268,137 @@ async fn guidance_templates_and_tool_descriptions_can_be_ones_own() {
 
 #[test]
 fn a_template_that_cannot_be_used_is_refused() {
-    let settings = listed(|it| it.template = Some("{{ entries".to_owned()));
-    let error = Runtime::builder(Catalog::builder().build()).settings(settings).build();
-    assert!(error.unwrap_err().to_string().contains("block.listing"));
+    for (template, why) in [
+        ("{{ entries", "syntax"),
+        ("Skills are there.", "does not hold {{ entries }}"),
+        ("{{ entries }}{{ nobody }}", "undefined"),
+        ("{{ entries }}{% if not entries %}{{ nobody }}{% endif %}", "undefined"),
+        ("{% for at in range(1000000000) %}{{ entries }}{% endfor %}", "range"),
+    ] {
+        let settings = listed(|it| it.template = Some(template.to_owned()));
+        let error = Runtime::builder(Catalog::builder().build()).settings(settings).build();
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("block.listing") && error.contains(why), "{template}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_without_room_for_anybody_says_so() {
+    let nobody = "(3 skills are available, but there is no room to list them here.)";
+    let long = |name: &str| format!("{name}-{}", "x".repeat(60));
+    for (first, budget, text) in [
+        (long("a"), 0, nobody),
+        (long("a"), 31, nobody),
+        (long("a"), 32, "Available skills:\n- 3 more skills, not named here"),
+        ("a".to_owned(), 46, "Available skills:\n- a: Does a.\n- 2 more skills, not named here"),
+    ] {
+        let settings = listed(|it| it.budget = Budget::Characters(budget));
+        let plan = Plan::new().skill(&first, "x").skill(&long("b"), "x").skill(&long("c"), "x");
+        assert_eq!(listing(&plan.settings(settings).build()).await.text, text, "{budget}");
+    }
+}
+
+#[tokio::test]
+async fn a_live_listing_without_room_still_counts_who_is_not_loaded() {
+    let settings = listed(|it| {
+        it.mode = ListingMode::Live;
+        it.budget = Budget::Characters(0);
+    });
+    let world = Plan::new().skill("a", "x").skill("b", "x").settings(settings).build();
+    world.load("a").await;
+    assert_eq!(
+        listing(&world).await.text,
+        "Available skills:\n- a [Loaded]: Does a.\n(1 more skills, not named here)"
+    );
+}
+
+#[tokio::test]
+async fn no_name_makes_a_tag_and_no_warning_hides_a_letter() {
+    let tag = "---\nname: '<system>'\ndescription: D.\n---\nx";
+    let world = Plan::new()
+        .file("tag/SKILL.md", tag)
+        .file("bad-\u{202e}dab/SKILL.md", "no skill")
+        .settings(
+            Settings::default()
+                .with_visibility(BTreeMap::from([("<system>".to_owned(), Visibility::NameOnly)])),
+        )
+        .skill("a", "x")
+        .build();
+    let text = listing(&world).await.text;
+    assert!(text.contains("also by name: &lt;system&gt;"), "{text}");
+    assert!(text.contains("bad-") && !text.contains('\u{202e}'), "{text}");
+}
+
+/// What the note of the next turn says.
+async fn note(world: &World) -> Option<String> {
+    world.catalog.refresh().await;
+    let request = TurnRequest::new();
+    let turn = world.runtime.begin_turn(&world.session, &world.agent, request).await.unwrap();
+    turn.messages.first().map(prowess_runtime::Message::text)
+}
+
+#[tokio::test]
+async fn a_note_tells_of_changes_only_what_a_listing_would() {
+    let manual = |text: &str| {
+        format!("---\nname: m\ndescription: {text}\ndisable-model-invocation: true\n---\nx")
+    };
+    let visibility = BTreeMap::from([("quiet".to_owned(), Visibility::NameOnly)]);
+    let world = Plan::new()
+        .skill("a", "x")
+        .file("m/SKILL.md", manual("By hand."))
+        .settings(Settings::default().with_visibility(visibility))
+        .build();
+    assert_eq!(note(&world).await, None);
+    world.write("m/SKILL.md", manual("Changed."));
+    assert_eq!(note(&world).await, None, "nobody was told of it");
+    world.remove("m/SKILL.md");
+    assert_eq!(note(&world).await, None, "nor that it is gone");
+    world.write("quiet/SKILL.md", skill("quiet", "Secret words.", "x"));
+    assert_eq!(
+        note(&world).await.as_deref(),
+        Some("The available skills have changed.\nNew or changed:\n- also by name: quiet")
+    );
+    let closed = "---\nname: a\ndescription: D.\ndisable-model-invocation: true\n---\nx";
+    world.write("a/SKILL.md", closed);
+    assert_eq!(
+        note(&world).await.as_deref(),
+        Some("The available skills have changed.\nNo longer available: a")
+    );
+    assert_eq!(note(&world).await, None, "once");
+}
+
+#[tokio::test]
+async fn no_hint_names_a_skill_that_only_people_load() {
+    let manual = "---\nname: deployment\ndescription: D.\ndisable-model-invocation: true\n---\nx";
+    let world = Plan::new().skill("a", "x").file("deployment/SKILL.md", manual).build();
+    let outcome = world.load("deploymant").await;
+    assert!(!outcome.hint.unwrap_or_default().contains("deployment"));
+}
+
+#[tokio::test]
+async fn a_host_may_change_its_mind_between_two_calls() {
+    let hides = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = Arc::clone(&hides);
+    let filter = move |_: &Scope, skill: &CatalogSkill| match skill.name() == "payroll"
+        && flag.load(std::sync::atomic::Ordering::Relaxed)
+    {
+        true => Visibility::Hidden,
+        false => Visibility::Listed,
+    };
+    let world = Plan::new()
+        .skill("payroll", "x")
+        .skill("b", "x")
+        .file("bad/SKILL.md", "no skill")
+        .change(|builder| builder.visibility(Arc::new(filter)))
+        .build();
+    assert_eq!(
+        world.call("skill_list_docs", json!({"skill": "payroll"})).await.code,
+        "docs_listed"
+    );
+    let text = listing(&world).await.text;
+    assert!(text.contains("<skill_load_warnings>"), "a filter that hides nobody hides no warning");
+    hides.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(world.load("payroll").await.code, "skill_not_found");
 }
 
 proptest! {

@@ -2,8 +2,13 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use prowess_catalog::{ContentStore, MemoryContent};
 use prowess_runtime::{
     LoadMode, LoadRequest, Message, Placement, Prompt, PromptRequest, Settings, TurnRequest,
+    WhenFull,
 };
 use serde_json::json;
 use support::{Plan, World, skill};
@@ -262,4 +267,254 @@ async fn every_request_of_a_long_session_extends_the_one_before_it() {
     begin(&world).await;
     let note = world.messages().await;
     assert!(note.iter().any(|message| message.text().contains("- late: Comes late.")));
+}
+
+/// What earlier turns have loaded: unloading it, evicting it, reading it with other arguments.
+#[tokio::test]
+async fn a_request_extends_the_one_before_it_whatever_goes_in_a_later_turn() {
+    let settings = Settings::default().with_max_loaded_skills(2).with_when_full(WhenFull::Evict);
+    let world = Plan::new()
+        .skill("a", "Text of a for $ARGUMENTS.")
+        .file("a/guide.md", "Guide of a.")
+        .skill("b", "Text of b.")
+        .skill("c", "Text of c.")
+        .settings(settings)
+        .build();
+    begin(&world).await;
+    world.call("load_skill", json!({"skill": "a", "arguments": "one"})).await;
+    world.call("skill_select_docs", json!({"skill": "a", "docs": ["guide.md"]})).await;
+    world.load("b").await;
+    begin(&world).await;
+    let mut last = prompt(&world).await;
+    for (tool, arguments) in [
+        ("load_skill", json!({"skill": "a", "arguments": "two"})),
+        ("load_skill", json!({"skill": "c"})),
+        ("unload_skill", json!({"skill": "a"})),
+        ("load_skill", json!({"skill": "a", "arguments": "three"})),
+    ] {
+        let outcome = world.call(tool, arguments.clone()).await;
+        assert!(!outcome.is_error, "{}", outcome.content);
+        let next = prompt(&world).await;
+        assert!(extends(&last, &next), "{tool} {arguments}");
+        last = next;
+    }
+    begin(&world).await;
+    let next = prompt(&world).await;
+    let given: Vec<&str> = results(&next);
+    let has = |text: &str| given.iter().any(|result| result.contains(text));
+    assert!(has("for three.") && has("Text of c."), "{given:?}");
+    assert!(!has("for one.") && !has("Guide of a.") && !has("Text of b."), "{given:?}");
+}
+
+#[tokio::test]
+async fn docs_stay_where_they_were_given_when_a_skill_is_read_with_other_arguments() {
+    let world = Plan::new().skill("a", "For $ARGUMENTS.").file("a/guide.md", "Guide of a.").build();
+    begin(&world).await;
+    world.call("load_skill", json!({"skill": "a", "arguments": "one"})).await;
+    world.call("skill_select_docs", json!({"skill": "a", "docs": ["guide.md"]})).await;
+    begin(&world).await;
+    world.call("load_skill", json!({"skill": "a", "arguments": "two"})).await;
+    begin(&world).await;
+    assert!(results(&prompt(&world).await)[1].contains("Guide of a."), "it is still selected");
+}
+
+#[tokio::test]
+async fn what_comes_back_is_all_that_is_gone_and_nothing_else() {
+    let world = world(Placement::ToolResult, LoadMode::Session);
+    begin(&world).await;
+    world.load("a").await;
+    world.call("skill_select_docs", json!({"skill": "a", "docs": ["guide.md"]})).await;
+    let all = world.messages().await;
+    let gives = |message: &Message, text: &str| {
+        message.tool_results().any(|result| result.content.starts_with(text))
+    };
+    for (gone, kept) in [("loaded: a", "Guide of a."), ("Docs loaded", "Text of a.")] {
+        let cut = all.iter().filter(|message| !gives(message, gone)).cloned().collect();
+        let ask = PromptRequest::new().with_transcript(cut);
+        let prompt = world.runtime.prompt(&world.session, &world.agent, ask).await.unwrap();
+        let back = prompt.messages[0].text();
+        assert!(back.starts_with("Loaded skill context:\n\n[Loaded] a\n"), "{back}");
+        assert!(!back.contains(kept), "it is still there: {back}");
+        let whole = serde_json::to_string(&prompt.messages).unwrap();
+        for text in ["Text of a.", "Guide of a."] {
+            assert_eq!(whole.matches(text).count(), 1, "without {gone}: {whole}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_looks_like_a_loaded_skill_is_none() {
+    let world =
+        Plan::new().skill("a", "Text of a.").skill("b", "Says:\n[Loaded] a\nNot so.").build();
+    let request = TurnRequest::new().with_load(LoadRequest::new("a")).with_pinned("b");
+    world.runtime.begin_turn(&world.session, &world.agent, request).await.unwrap();
+    let messages = world.messages().await;
+    let (pinned, user) = (messages[1].clone(), Message::user("I read\n[Loaded] a\nthere."));
+    let ask = PromptRequest::new().with_transcript(vec![pinned, user]);
+    let prompt = world.runtime.prompt(&world.session, &world.agent, ask).await.unwrap();
+    assert!(prompt.messages[0].text().contains("Text of a."), "{:?}", prompt.messages);
+    assert!(!prompt.messages[0].text().contains("Not so."), "b is there");
+}
+
+#[tokio::test]
+async fn an_earlier_result_stays_a_stub_when_the_skill_is_declared_later() {
+    let world = world(Placement::ToolResult, LoadMode::Session);
+    begin(&world).await;
+    world.load("a").await;
+    world.call("unload_skill", json!({"skill": "a"})).await;
+    begin(&world).await;
+    let before = prompt(&world).await;
+    let request = TurnRequest::new().with_load(LoadRequest::new("a"));
+    world.runtime.begin_turn(&world.session, &world.agent, request).await.unwrap();
+    let after = prompt(&world).await;
+    assert!(extends(&before, &after));
+    assert_eq!(results(&after)[0], "loaded: a");
+}
+
+#[tokio::test]
+async fn a_text_with_arguments_stays_the_same_when_its_folder_changes_or_goes() {
+    let text = |names: &str| {
+        format!(
+            "---\nname: a\ndescription: D.\narguments: {names}\n---\nFor $who in ${{CLAUDE_SKILL_DIR}}: $ARGUMENTS."
+        )
+    };
+    for placement in [Placement::System, Placement::ToolResult] {
+        let world = Plan::new()
+            .file("a/SKILL.md", text("[who]"))
+            .settings(Settings::default().with_placement(placement))
+            .build();
+        begin(&world).await;
+        world.call("load_skill", json!({"skill": "a", "arguments": "me"})).await;
+        let ask = || PromptRequest::new().with_transcript(vec![]);
+        let sent =
+            async || world.runtime.prompt(&world.session, &world.agent, ask()).await.unwrap();
+        let first = sent().await;
+        let whole = format!("{}{:?}", first.system, first.messages);
+        assert!(whole.contains("For me in /") && whole.contains(": me."), "{whole}");
+        world.write("a/SKILL.md", text("[whom]"));
+        world.catalog.refresh().await;
+        assert_eq!(sent().await, first, "another version changes nothing");
+        std::fs::remove_dir_all(world.path("a")).unwrap();
+        world.catalog.refresh().await;
+        assert_eq!(sent().await, first);
+        world.runtime.collect_garbage().await.unwrap();
+        assert_eq!(sent().await, first, "it is still referred to");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_listing_is_written_anew_and_that_is_said() {
+    let content = Arc::new(MemoryContent::default());
+    let store = Arc::clone(&content);
+    let world = Plan::new().skill("a", "x").change(|it| it.content(store)).build();
+    begin(&world).await;
+    let first = prompt(&world).await;
+    content.collect_garbage(&Default::default()).unwrap();
+    let again = prompt(&world).await;
+    assert_eq!(again.system, first.system);
+    assert_eq!(again.problems.len(), 1);
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Load(usize, Option<u8>, bool),
+    Docs(usize, &'static str),
+    Detail(usize),
+    Unload(usize),
+    Begin(Option<usize>, Option<usize>),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let skill = 0..3usize;
+    prop_oneof![
+        3 => (skill.clone(), prop::option::of(0..3u8), any::<bool>())
+            .prop_map(|(skill, arguments, docs)| Act::Load(skill, arguments, docs)),
+        2 => (skill.clone(), prop::sample::select(vec!["add", "replace", "clear"]))
+            .prop_map(|(skill, mode)| Act::Docs(skill, mode)),
+        1 => skill.clone().prop_map(Act::Detail),
+        2 => skill.clone().prop_map(Act::Unload),
+        2 => (prop::option::of(skill.clone()), prop::option::of(skill))
+            .prop_map(|(declared, pinned)| Act::Begin(declared, pinned)),
+    ]
+}
+
+/// Whatever is done: within a turn each request extends the one before it, and what is loaded is
+/// in it.
+async fn check_acts(acts: &[Act]) {
+    let names = ["a", "b", "c"];
+    let mut plan = Plan::new()
+        .settings(Settings::default().with_max_loaded_skills(2).with_when_full(WhenFull::Evict));
+    for name in names {
+        plan = plan
+            .skill(name, &format!("Text of {name} for <$ARGUMENTS>."))
+            .file(&format!("{name}/one.md"), format!("One of {name}."))
+            .file(&format!("{name}/two.md"), format!("Two of {name}."));
+    }
+    let world = plan.build();
+    begin(&world).await;
+    let mut last = prompt(&world).await;
+    for (at, act) in acts.iter().enumerate() {
+        match act {
+            Act::Load(skill, arguments, docs) => {
+                let mut call = json!({"skill": names[*skill]});
+                if let Some(arguments) = arguments {
+                    call["arguments"] = json!(arguments.to_string());
+                }
+                if *docs {
+                    call["docs"] = json!(["one.md"]);
+                }
+                world.call("load_skill", call).await;
+            }
+            Act::Docs(skill, mode) => {
+                let call = json!({"skill": names[*skill], "docs": ["two.md"], "mode": mode});
+                world.call("skill_select_docs", call).await;
+            }
+            Act::Detail(skill) => {
+                let call = json!({"skill": names[*skill], "resource": "one.md"});
+                world.call("load_skill_detail", call).await;
+            }
+            Act::Unload(skill) => {
+                world.call("unload_skill", json!({"skill": names[*skill]})).await;
+            }
+            Act::Begin(declared, pinned) => {
+                let mut request = TurnRequest::new();
+                request.loads.extend(declared.map(|skill| LoadRequest::new(names[skill])));
+                request.pinned.extend(pinned.map(|skill| names[skill].to_owned()));
+                // Too many may be pinned.
+                drop(world.runtime.begin_turn(&world.session, &world.agent, request).await);
+            }
+        }
+        let next = prompt(&world).await;
+        let is_turn = matches!(act, Act::Begin(..));
+        assert!(is_turn || extends(&last, &next), "{at}: {acts:?}");
+        let text: String = next
+            .messages
+            .iter()
+            .map(|it| {
+                it.text() + &it.tool_results().map(|it| it.content.as_str()).collect::<String>()
+            })
+            .collect();
+        for loaded in &world.state().await.loaded {
+            let body = format!("Text of {} for <{}>.", loaded.name, loaded.arguments);
+            assert!(text.contains(&body), "{at}: {body} of {acts:?}: {text}");
+            for path in loaded.docs.paths() {
+                let doc = if path == "one.md" { "One" } else { "Two" };
+                let doc = format!("{doc} of {}.", loaded.name);
+                assert!(text.contains(&doc), "{at}: {doc} of {acts:?}: {text}");
+            }
+        }
+        last = next;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn within_a_turn_requests_extend_each_other_and_hold_what_is_loaded(
+        acts in prop::collection::vec(act(), 1..20),
+    ) {
+        let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        tokio.block_on(check_acts(&acts));
+    }
 }

@@ -220,9 +220,11 @@ impl Player<'_> {
         }
         if played.requests.is_empty() {
             let own = tokens::count(&self.scenario.system);
+            let before = prompt.system.split(listing.as_str()).next().unwrap_or_default();
             let listing = tokens::count(&listing);
+            // What stands behind the listing is loaded text.
             let guidance = match guidance.len() {
-                0 => tokens::count(&prompt.system).saturating_sub(own + listing),
+                0 => tokens::count(before).saturating_sub(own),
                 fixed => fixed,
             };
             played.first = Overhead { tools: tools.len(), guidance, listing };

@@ -22,7 +22,7 @@ const BUILT_IN: &[&str] = &[
 /// name = "release notes"
 /// about = "One skill, one doc"
 /// system = "You are a release manager."
-/// corpus = ["brand-guidelines"]        # skills of the corpus; or
+/// corpus = true                        # the skills of the corpus; or
 /// [[skill]]                            # skills of its own
 /// text = "---\nname: …"
 /// [skill.files]

@@ -1,17 +1,16 @@
 //! What a session is told when the catalog changes under it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use prowess_catalog::CatalogSkill;
 use serde_json::json;
 
-use super::listing::{ListingMode, ListingRequest};
+use super::listing::{ListingMode, ListingRequest, escape};
 use super::{Budget, scope_of};
 use crate::message::Message;
 use crate::runtime::{Inner, SkillView};
 use crate::session::{AgentName, SessionKey, SessionState};
 use crate::turn::RuntimeError;
-use crate::visibility::Visibility;
 
 impl Inner {
     /// A note on what has changed since the model was told which skills there are. A listing that
@@ -24,23 +23,24 @@ impl Inner {
         agent: &AgentName,
     ) -> Result<Option<Message>, RuntimeError> {
         let Some(told) = state.told else { return Ok(None) };
-        if self.settings.listing.mode == ListingMode::Live || told == view.known() {
+        let scope = scope_of(session, agent);
+        if self.settings.listing.mode == ListingMode::Live || told == self.told(view, &scope) {
             return Ok(None);
         }
-        self.keep(crate::session::KnownSkills::manifest(&view.snapshot).into_bytes()).await?;
+        self.keep(self.told_manifest(view, &scope).1.into_bytes()).await?;
         let before = self.kept(told.digest).await?;
         let before = before.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
         let before: HashMap<&str, &str> =
             before.lines().filter_map(|line| line.split_once('\0')).collect();
-        let scope = scope_of(session, agent);
-        let is_new = |skill: &&CatalogSkill| {
-            let hex = skill.found().digest.hex();
-            before.get(skill.name()) != Some(&hex.as_str())
-                && self.visibilities.of(&scope, skill) < Visibility::ManualOnly
+        let skills = view.snapshot.skills().iter();
+        let now: Vec<&CatalogSkill> = skills.filter(|it| self.is_told(&scope, it)).collect();
+        let is_new = |skill: &&&CatalogSkill| {
+            before.get(skill.name()) != Some(&skill.found().digest.hex().as_str())
         };
-        let new: Vec<&CatalogSkill> = view.snapshot.skills().iter().filter(is_new).collect();
-        let mut removed: Vec<&str> =
-            before.keys().copied().filter(|name| view.snapshot.get(name).is_err()).collect();
+        let new: Vec<&CatalogSkill> = now.iter().filter(is_new).copied().collect();
+        let names: HashSet<&str> = now.iter().map(|skill| skill.name()).collect();
+        let gone = before.keys().filter(|name| !names.contains(*name));
+        let mut removed: Vec<String> = gone.map(|name| escape(name)).collect();
         removed.sort_unstable();
         let request = ListingRequest {
             view,
@@ -51,11 +51,13 @@ impl Inner {
             counter: self.counter.as_ref(),
             live: None,
         };
-        let entries = request.entries_of(&new);
+        let (entries, left_out) = request.entries_of(&new);
         let most = self.settings.max_listed_names;
         let more_removed = removed.len().saturating_sub(most);
         removed.truncate(most);
-        let data = json!({"entries": entries, "removed": removed, "more_removed": more_removed});
+        let data = json!({
+            "entries": entries, "left_out": left_out, "removed": removed, "more_removed": more_removed,
+        });
         Ok(Some(Message::system(self.texts.block("catalog_note", &data))))
     }
 }

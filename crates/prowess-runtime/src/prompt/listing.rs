@@ -115,48 +115,58 @@ impl ListingRequest<'_> {
                 Visibility::ManualOnly | Visibility::Hidden => {}
             }
         }
-        let whole = self.fill(&others, self.budget.amount(), Overflow::Stop);
-        // If not everything fits, names of the rest may take an eighth.
-        let filled = match whole.dropped.is_empty() && names.is_empty() {
-            true => whole,
-            false => {
-                let room = self.budget.amount() - self.budget.amount() / 8;
-                self.fill(&others, room, Overflow::PassOver)
-            }
-        };
+        listing.by_choice = names.len();
+        let Entries { filled, rest, fit } = self.entries(&others, names);
+        let is_counted = filled.is_counted;
         lines.extend(filled.lines);
         listing.shown.extend(filled.shown);
         listing.cost = filled.cost;
-        listing.by_choice = names.len();
-        let mut rest: Vec<&str> = names;
-        rest.extend(filled.dropped);
-        rest.sort_unstable();
-        if !rest.is_empty() {
-            let room = self.budget.amount().saturating_sub(filled.cost);
-            let (tail, fit) = self.tail(&rest, room);
-            listing.cost += self.cost_of_line(&tail);
-            lines.extend(Some(tail).filter(|tail| !tail.is_empty()));
-            let (named, counted) = rest.split_at(fit);
-            listing.named = named.iter().map(|name| (*name).to_owned()).collect();
-            listing.counted = counted.iter().map(|name| (*name).to_owned()).collect();
-        }
-        listing.text = self.frame(&lines);
+        let (named, counted) = rest.split_at(fit);
+        listing.named = named.iter().map(|name| (*name).to_owned()).collect();
+        listing.counted = counted.iter().map(|name| (*name).to_owned()).collect();
+        listing.text = self.frame(&lines, if is_counted { 0 } else { rest.len() });
         listing
     }
 
-    /// Entries of some skills within the budget, and the names of the rest.
-    pub(crate) fn entries_of(&self, skills: &[&CatalogSkill]) -> String {
-        let skills: Vec<Candidate<'_>> =
-            skills.iter().map(|skill| Candidate { skill, least: 0 }).collect();
-        let mut filled = self.fill(&skills, self.budget.amount(), Overflow::Stop);
-        if !filled.dropped.is_empty() {
-            let room = self.budget.amount() - self.budget.amount() / 8;
-            filled = self.fill(&skills, room, Overflow::PassOver);
-            let room = self.budget.amount().saturating_sub(filled.cost);
-            let (tail, _) = self.tail(&filled.dropped, room);
+    /// Entries of some skills within the budget, the names of the rest, and the number of those
+    /// who are not even named.
+    pub(crate) fn entries_of(&self, skills: &[&CatalogSkill]) -> (String, usize) {
+        let is_listed =
+            |skill: &&CatalogSkill| self.visibilities.of(self.scope, skill) == Visibility::Listed;
+        let (listed, others): (Vec<&CatalogSkill>, Vec<_>) =
+            skills.iter().copied().partition(is_listed);
+        let listed: Vec<Candidate<'_>> =
+            listed.into_iter().map(|skill| Candidate { skill, least: 0 }).collect();
+        let names = others.into_iter().map(CatalogSkill::name).collect();
+        let Entries { filled, rest, .. } = self.entries(&listed, names);
+        (filled.lines.join("\n"), if filled.is_counted { 0 } else { rest.len() })
+    }
+
+    /// As many entries as fit, and the line for the rest and for those who want only their name
+    /// told. There are no entries without room for that line.
+    fn entries<'s>(&self, skills: &[Candidate<'s>], names: Vec<&'s str>) -> Entries<'s> {
+        let budget = self.budget.amount();
+        let mut filled = self.fill(skills, budget, Overflow::Stop);
+        // If not everything fits, names of the rest may take an eighth.
+        if !filled.dropped.is_empty() || !names.is_empty() {
+            let data = json!({"names": [], "more": skills.len() + names.len()});
+            let least = self.cost_of_line(&self.texts.block("listing_tail", &data));
+            let room = budget.saturating_sub(least.max(budget / 8));
+            filled = self.fill(skills, room, Overflow::PassOver);
+        }
+        let mut rest = names;
+        rest.extend(std::mem::take(&mut filled.dropped));
+        rest.sort_unstable();
+        let mut fit = 0;
+        filled.is_counted = true;
+        if !rest.is_empty() {
+            let tail;
+            (tail, fit) = self.tail(&rest, budget.saturating_sub(filled.cost));
+            filled.is_counted = !tail.is_empty();
+            filled.cost += self.cost_of_line(&tail);
             filled.lines.extend(Some(tail).filter(|tail| !tail.is_empty()));
         }
-        filled.lines.join("\n")
+        Entries { filled, rest, fit }
     }
 
     fn cost_of_line(&self, line: &str) -> usize {
@@ -194,7 +204,8 @@ impl ListingRequest<'_> {
     /// The line for those who are not shown: as many names as fit, and the number of the others.
     fn tail(&self, rest: &[&str], room: usize) -> (String, usize) {
         let write = |fit: usize| {
-            let data = json!({"names": &rest[..fit], "more": rest.len() - fit});
+            let names: Vec<String> = rest[..fit].iter().map(|name| escape(name)).collect();
+            let data = json!({"names": names, "more": rest.len() - fit});
             self.texts.block("listing_tail", &data)
         };
         let fits = |line: &str| self.cost_of_line(line) <= room;
@@ -238,7 +249,7 @@ impl ListingRequest<'_> {
         let resources = loaded.map(|loaded| resource_summary(&loaded.resources));
         let hint = frontmatter.argument_hint().map(|hint| one_line(&hint));
         let data = json!({
-            "name": skill.name(),
+            "name": escape(skill.name()),
             "title": frontmatter.title().map(one_line),
             "description": cut(&one_line(skill.found().description()), MAX_DESCRIPTION),
             "annotations": annotations,
@@ -250,8 +261,9 @@ impl ListingRequest<'_> {
         self.texts.block("listing_entry", &data)
     }
 
-    /// Puts the entries between what stands before and after them.
-    fn frame(&self, lines: &[String]) -> String {
+    /// Puts the entries between what stands before and after them, and says how many skills they
+    /// have not even room to count.
+    fn frame(&self, lines: &[String], left_out: usize) -> String {
         let sources = self.view.snapshot.sources();
         let last = sources.len().saturating_sub(1);
         let locations: Vec<Value> = sources
@@ -269,6 +281,7 @@ impl ListingRequest<'_> {
         let (warnings, more) = self.warnings();
         let data = json!({
             "entries": lines.join("\n"),
+            "left_out": left_out,
             "locations": locations,
             "warnings": warnings,
             "more_warnings": more,
@@ -282,8 +295,8 @@ impl ListingRequest<'_> {
         let all: Vec<String> = errors
             .map(|diagnostic| {
                 let path = diagnostic.path.as_deref().unwrap_or_default();
-                let text = cut(&format!("{path}: {}", diagnostic.message), MAX_WARNING);
-                escape(&Value::String(text).to_string())
+                let text = revealed(&format!("{path}: {}", diagnostic.message));
+                escape(&Value::String(cut(&text, MAX_WARNING)).to_string())
             })
             .collect();
         let more = all.len().saturating_sub(MAX_WARNINGS);
@@ -307,8 +320,19 @@ enum Overflow {
     PassOver,
 }
 
+/// What is said of some skills.
+struct Entries<'s> {
+    filled: Filled<'s>,
+    /// Who is not there with everything.
+    rest: Vec<&'s str>,
+    /// So many of them are named.
+    fit: usize,
+}
+
 #[derive(Default)]
 struct Filled<'s> {
+    /// Whether everybody is shown, named or counted.
+    is_counted: bool,
     lines: Vec<String>,
     shown: Vec<ListedSkill>,
     dropped: Vec<&'s str>,
@@ -351,8 +375,20 @@ pub(crate) fn one_line(text: &str) -> String {
     escape(&out)
 }
 
+/// Text in which nothing is hidden, and nothing reordered.
+fn revealed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match is_deceptive(character) && !character.is_whitespace() {
+            true => out.extend(character.escape_unicode()),
+            false => out.push(character),
+        }
+    }
+    out
+}
+
 /// No text makes a tag.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     if !text.contains(['<', '>', '&']) {
         return text.to_owned();
     }

@@ -1,7 +1,6 @@
 //! A session's transcript as the model sees it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use prowess_catalog::Scope;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 use super::listing::{Listing, ListingMode, ListingRequest, ListingSlot};
 use crate::message::{Message, Part, Role, ToolResult};
 use crate::runtime::{Inner, Runtime, SkillView, stored_session};
-use crate::session::{AgentName, Change, LoadedSkill, SessionKey, SessionState};
+use crate::session::{AgentName, Change, LoadedSkill, SessionKey, SessionState, Since};
 use crate::settings::{Guidance, LoadMode};
 use crate::tool::ToolDeclaration;
 use crate::transcript::result_of;
@@ -160,6 +159,14 @@ impl Inner {
     }
 }
 
+/// Since when a skill counts.
+struct Place<'a> {
+    skill: &'a str,
+    turn: u64,
+    /// The message that holds what was given first.
+    at: usize,
+}
+
 /// A session and everything that decides what it sees.
 struct View<'a> {
     inner: &'a Inner,
@@ -175,8 +182,8 @@ impl View<'_> {
         transcript: &[Message],
     ) -> Result<Prompt, RuntimeError> {
         let settings = &self.inner.settings;
-        let listing = self.listing_text().await?;
         let mut problems = Vec::new();
+        let listing = self.listing_text(&mut problems).await?;
         let mut sections: Vec<String> = Vec::new();
         sections.extend(system.filter(|text| !text.is_empty()).map(str::to_owned));
         let guidance = match &settings.listing.guidance {
@@ -218,14 +225,15 @@ impl View<'_> {
     }
 
     /// The listing that this session sees.
-    async fn listing_text(&self) -> Result<String, RuntimeError> {
+    async fn listing_text(&self, problems: &mut Vec<String>) -> Result<String, RuntimeError> {
         if self.inner.settings.listing.mode == ListingMode::Live {
             return Ok(self.inner.listing(self.skills, self.scope, Some(self.state)).text);
         }
-        if let Some(frozen) = self.state.listing
-            && let Some(bytes) = self.inner.kept(frozen).await?
-        {
-            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        if let Some(frozen) = self.state.listing {
+            if let Some(bytes) = self.inner.kept_or_lost(frozen).await? {
+                return Ok(String::from_utf8_lossy(&bytes).into_owned());
+            }
+            problems.push("the listing of this session is lost; it is written anew".to_owned());
         }
         Ok(self.inner.listing(self.skills, self.scope, None).text)
     }
@@ -251,7 +259,7 @@ impl View<'_> {
                     continue;
                 }
                 let Some(expansion) = &result.expansion else { continue };
-                match self.inner.kept(expansion.digest).await? {
+                match self.inner.kept_or_lost(expansion.digest).await? {
                     Some(bytes) => result.content = String::from_utf8_lossy(&bytes).into_owned(),
                     None => problems.push(format!(
                         "the text of '{}' that call {} gave is not there any more",
@@ -264,26 +272,32 @@ impl View<'_> {
         Ok(messages)
     }
 
-    /// Where in the transcript the text of each loaded skill begins.
-    fn places<'s>(&'s self, transcript: &[Message]) -> HashMap<&'s str, usize> {
-        let mut places = HashMap::new();
-        for skill in &self.state.loaded {
-            let Some(call) = &skill.call else {
-                places.insert(skill.name.as_str(), 0);
-                continue;
+    /// Since when and since which place in the transcript each skill counts: those that are loaded,
+    /// and those that stay until the turn ends.
+    fn places<'s>(&'s self, transcript: &[Message]) -> Vec<Place<'s>> {
+        let leaving = self.state.leaving.iter().map(|it| (it.name.as_str(), &it.since));
+        let leaving = leaving.filter(|_| self.inner.settings.load_mode == LoadMode::Session);
+        let loaded = self.state.loaded.iter().map(|it| (it.name.as_str(), &it.since));
+        let place = |(skill, since): (&'s str, &Since)| {
+            let call = since.call.as_deref();
+            let holds = |message: &Message| {
+                message.tool_results().any(|it| Some(it.call_id.as_str()) == call)
             };
-            let holds = |message: &Message| message.tool_results().any(|it| it.call_id == *call);
-            if let Some(place) = transcript.iter().position(holds) {
-                places.insert(skill.name.as_str(), place);
-            }
-        }
-        places
+            let at = call.and_then(|_| transcript.iter().position(holds)).unwrap_or_default();
+            Place { skill, turn: since.turn, at }
+        };
+        loaded.chain(leaving).map(place).collect()
     }
 
     /// Whether a stub is expanded: it was given in this turn, or its skill is still loaded.
-    fn counts(&self, result: &ToolResult, at: usize, places: &HashMap<&str, usize>) -> bool {
+    fn counts(&self, result: &ToolResult, at: usize, places: &[Place<'_>]) -> bool {
         let Some(expansion) = &result.expansion else { return false };
-        let is_loaded = || places.get(expansion.skill.as_str()).is_some_and(|place| at >= *place);
+        let covers = |place: &Place<'_>| {
+            let is_later = expansion.turn > place.turn;
+            place.skill == expansion.skill
+                && (is_later || expansion.turn == place.turn && at >= place.at)
+        };
+        let is_loaded = || places.iter().any(covers);
         match self.inner.settings.load_mode {
             LoadMode::Session => expansion.turn == self.state.turn || is_loaded(),
             LoadMode::Turn => expansion.turn == self.state.turn,
@@ -297,18 +311,30 @@ impl View<'_> {
         transcript: &[Message],
         problems: &mut Vec<String>,
     ) -> Result<Option<Message>, RuntimeError> {
-        let is_lost = |skill: &&LoadedSkill| match &skill.call {
+        let is_lost = |name: &str, call: Option<&str>| match call {
             Some(call) => result_of(transcript, call).is_none(),
-            None => !holds_text_of(transcript, &skill.name),
+            None => !holds_text_of(transcript, name),
         };
-        let mut lost: Vec<&LoadedSkill> = self.state.loaded.iter().filter(is_lost).collect();
-        lost.sort_by_key(|skill| std::cmp::Reverse(skill.touched));
+        // Of each skill only what is lost: its text, some of its docs, or everything.
+        let lost_of = |skill: &LoadedSkill| {
+            let mut lost = skill.clone();
+            let is_lost = |call: &Option<String>| is_lost(&skill.name, call.as_deref());
+            lost.docs.docs.retain(|doc| is_lost(&doc.call));
+            let body = is_lost(&skill.call);
+            (body || !lost.docs.docs.is_empty()).then_some((lost, body))
+        };
+        let mut lost: Vec<(LoadedSkill, bool)> =
+            self.state.loaded.iter().filter_map(lost_of).collect();
+        lost.sort_by_key(|(skill, _)| std::cmp::Reverse(skill.touched));
         let limit = self.inner.settings.max_context_tokens;
         let mut skills = Vec::new();
         let mut tokens = 0;
         let mut left: Vec<&str> = Vec::new();
-        for skill in lost {
-            let Some(data) = self.block_data(skill, problems).await? else { continue };
+        for (skill, body) in &lost {
+            let Some(mut data) = self.block_data(skill, problems).await? else { continue };
+            if !body {
+                data["body"] = Value::Null;
+            }
             let text = self.inner.texts.block("loaded_skill", &data);
             let cost = self.inner.counter.count(&text);
             match tokens + cost <= limit {
@@ -362,7 +388,7 @@ impl View<'_> {
         let mut docs = Vec::new();
         for doc in &skill.docs.docs {
             let kept = match doc.digest {
-                Some(digest) => self.inner.kept(digest).await?,
+                Some(digest) => self.inner.kept_or_lost(digest).await?,
                 None => None,
             };
             match kept {
@@ -383,11 +409,10 @@ impl View<'_> {
 
 /// Whether a message that no call has made holds the text of a skill.
 fn holds_text_of(transcript: &[Message], name: &str) -> bool {
-    let (block, tag) = (format!("[Loaded] {name}\n"), format!("<skill name=\"{name}\""));
-    transcript.iter().filter(|message| matches!(message.role, Role::System | Role::User)).any(
-        |message| {
-            let text = message.text();
-            text.contains(&block) || text.starts_with(&tag)
-        },
-    )
+    let (block, tag) = (format!("\n[Loaded] {name}\n"), format!("<skill name=\"{name}\""));
+    transcript.iter().any(|message| match message.role {
+        Role::System => message.text().contains(&block),
+        Role::User => message.text().starts_with(&tag),
+        _ => false,
+    })
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::message::storable;
 
 use super::state::{
-    DocSelection, KnownSkills, LoadedSkill, ModelOverride, SelectedDoc, SessionState,
+    DocSelection, KnownSkills, Leaving, LoadedSkill, ModelOverride, SelectedDoc, SessionState,
+    Since,
 };
 
 /// So many ids of calls a state remembers, and never less than those of one delta.
@@ -252,6 +253,7 @@ impl SessionState {
             }
             Change::BeginTurn { reset } => {
                 self.turn = self.turn.saturating_add(1);
+                self.leaving.clear();
                 if *reset == Reset::Clear {
                     self.loaded.clear();
                     self.model = None;
@@ -306,7 +308,9 @@ impl SessionState {
             Some(loaded) => {
                 let docs = std::mem::take(&mut loaded.docs);
                 let (count, pinned) = (loaded.load_count, loaded.pinned);
+                let since = std::mem::take(&mut loaded.since);
                 *loaded = skill.clone();
+                loaded.since = since;
                 loaded.pinned |= pinned;
                 loaded.load_count = count.saturating_add(1);
                 loaded.touched = touched;
@@ -317,6 +321,7 @@ impl SessionState {
                 let mut loaded = skill.clone();
                 loaded.load_count = 1;
                 loaded.touched = touched;
+                loaded.since = Since { turn: self.turn, call: skill.call.clone() };
                 self.loaded.push(loaded);
             }
         }
@@ -346,6 +351,11 @@ impl SessionState {
     }
 
     fn unload(&mut self, name: &str) {
+        // What was given in this turn stays until it ends anyway.
+        let turn = self.turn;
+        let earlier = self.loaded(name).filter(|skill| skill.since.turn < turn);
+        let leaving = earlier.map(|it| Leaving { name: it.name.clone(), since: it.since.clone() });
+        self.leaving.extend(leaving);
         self.loaded.retain(|skill| skill.name != name);
         self.context.remove(name);
         if self.model.as_ref().is_some_and(|model| model.skill == name) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use prowess_catalog::{Resource, ResourceKind, Snapshot, TreeDigest};
+use prowess_catalog::{CatalogSkill, Resource, ResourceKind, Snapshot, TreeDigest};
 use prowess_format::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +39,10 @@ pub struct SessionState {
     /// The loaded skills, in the order in which they were loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loaded: Vec<LoadedSkill>,
+    /// The skills that went in this turn: what was given of them in earlier turns stays in the
+    /// conversation until the next one begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leaving: Vec<Leaving>,
     /// What tools remember for a skill.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Value>,
@@ -97,21 +101,48 @@ pub struct KnownSkills {
 impl KnownSkills {
     /// The skills of a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
-        let digest = Digest::of(Self::manifest(snapshot).as_bytes());
-        Self { count: snapshot.skills().len(), digest }
+        Self::with_manifest(snapshot.skills()).0
     }
 
-    /// The names and digests that identify the skills of a snapshot, one per line.
-    pub(crate) fn manifest(snapshot: &Snapshot) -> String {
+    /// These skills, and the names and digests that identify them, one per line.
+    pub(crate) fn with_manifest<'s>(
+        skills: impl IntoIterator<Item = &'s CatalogSkill>,
+    ) -> (Self, String) {
         let mut text = String::new();
-        for skill in snapshot.skills() {
+        let mut count = 0;
+        for skill in skills {
+            count += 1;
             text.push_str(skill.name());
             text.push('\0');
             text.push_str(&skill.found().digest.hex());
             text.push('\n');
         }
-        text
+        (Self { count, digest: Digest::of(text.as_bytes()) }, text)
     }
+}
+
+/// Since when a skill is loaded. Giving its text again changes nothing about that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Since {
+    /// In which turn it was loaded.
+    pub turn: u64,
+    /// By which call; none if it was not loaded by a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+impl Since {
+    fn is_start(&self) -> bool {
+        self.turn == 0 && self.call.is_none()
+    }
+}
+
+/// A skill that went, and since when it had been loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Leaving {
+    pub(crate) name: String,
+    pub(crate) since: Since,
 }
 
 /// A loaded skill: what is pinned, and what was given.
@@ -135,9 +166,16 @@ pub struct LoadedSkill {
     /// The call whose result holds its text; none if it was not loaded by a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// Since when it is loaded.
+    #[serde(default, skip_serializing_if = "Since::is_start")]
+    pub since: Since,
     /// The arguments that were put into its text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arguments: String,
+    /// What identifies its text with arguments put in, if that changed it; the bytes are in the
+    /// content store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Digest>,
     /// The docs that were selected.
     #[serde(default, skip_serializing_if = "DocSelection::is_empty")]
     pub docs: DocSelection,
@@ -160,7 +198,9 @@ impl LoadedSkill {
             load_count: 0,
             touched: 0,
             call: None,
+            since: Since::default(),
             arguments: String::new(),
+            text: None,
             docs: DocSelection::default(),
             resources: KnownResources::default(),
             pinned: false,
@@ -326,7 +366,8 @@ impl SessionState {
     /// The content that must be kept as long as this state is.
     pub fn referenced(&self) -> BTreeSet<Digest> {
         let skills = self.loaded.iter().flat_map(|skill| {
-            std::iter::once(skill.digest).chain(skill.docs.docs.iter().filter_map(|doc| doc.digest))
+            let docs = skill.docs.docs.iter().filter_map(|doc| doc.digest);
+            std::iter::once(skill.digest).chain(skill.text).chain(docs)
         });
         let told = self.told.map(|told| told.digest);
         skills.chain(self.listing).chain(told).collect()

@@ -177,7 +177,13 @@ async fn load_again(
                 again.version.clone_from(&loaded.version);
                 again.resources.clone_from(&loaded.resources);
                 typed.clone_into(&mut again.arguments);
+                if typed == loaded.arguments {
+                    again.text = loaded.text;
+                }
                 let body = engine.pinned_body(&again, skill, session).await.map_err(about)?;
+                if again.text.is_none() && !typed.is_empty() {
+                    again.text = Some(engine.keep(body.clone().into_bytes()).await?);
+                }
                 Opened { loaded: again, body, model: None, notes: Vec::new() }
             }
         };
