@@ -119,6 +119,19 @@ async fn tool_result_once_is_in_the_next_request_only() {
 }
 
 #[tokio::test]
+async fn the_first_request_freezes_the_listing() {
+    let world = world(Placement::ToolResult, LoadMode::Session);
+    let first = request(&world).await;
+    world.write("late/SKILL.md", skill("late", "Comes late.", "x"));
+    world.catalog.refresh().await;
+    world.load("a").await;
+    let second = request(&world).await;
+    assert!(extends(&first, &second), "{}", second.system);
+    let results = second.messages.iter().flat_map(Message::tool_results);
+    assert!(results.into_iter().all(|result| result.expansion.is_none()), "as it is sent");
+}
+
+#[tokio::test]
 async fn system_session_blocks_are_sorted_and_byte_stable() {
     let world = world(Placement::System, LoadMode::Session);
     begin(&world).await;

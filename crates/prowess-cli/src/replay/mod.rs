@@ -216,7 +216,7 @@ impl Player<'_> {
             _ => (tokens::encode(&serde_json::to_string(&prompt.tools)?), Vec::new()),
         };
         if self.layout == Layout::TrpcToolResult {
-            self.move_to_last_result(&mut prompt, &listing);
+            self.move_to_last_result(&mut prompt, &listing).await?;
         }
         if played.requests.is_empty() {
             let own = tokens::count(&self.scenario.system);
@@ -240,24 +240,29 @@ impl Player<'_> {
     }
 
     /// Moves the blocks of loaded skills from the system prompt to the last result of each.
-    fn move_to_last_result(&self, prompt: &mut Prompt, listing: &str) {
-        let Some(end) = prompt.system.find(listing).map(|at| at + listing.len()) else { return };
+    async fn move_to_last_result(&self, prompt: &mut Prompt, listing: &str) -> anyhow::Result<()> {
+        let stored = self.runtime.sessions().messages(&self.session, &self.agent).await?;
+        let about = |name: &str, call: &str| {
+            let results = stored.iter().flat_map(Message::tool_results);
+            let mut results = results.filter(|result| result.call_id == call);
+            results.any(|it| it.expansion.as_ref().is_some_and(|it| it.skill == name))
+        };
+        let Some(end) = prompt.system.find(listing).map(|at| at + listing.len()) else {
+            return Ok(());
+        };
         let blocks = prompt.system.split_off(end);
         for block in blocks.split("\n\n[Loaded] ").skip(1) {
             let name = block.lines().next().unwrap_or_default();
             let results = prompt.messages.iter_mut().rev().flat_map(|it| it.parts.iter_mut().rev());
             let last = results.into_iter().find_map(|part| match part {
-                Part::ToolResult(result)
-                    if result.expansion.as_ref().is_some_and(|it| it.skill == name) =>
-                {
-                    Some(result)
-                }
+                Part::ToolResult(result) if about(name, &result.call_id) => Some(result),
                 _ => None,
             });
             if let Some(result) = last {
                 result.content = format!("[Loaded] {block}");
             }
         }
+        Ok(())
     }
 }
 

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::listing::{Listing, ListingMode, ListingRequest, ListingSlot};
+use crate::commit::initialisation;
 use crate::message::{Message, Part, Role, ToolResult};
-use crate::runtime::{Inner, Runtime, SkillView, stored_session};
+use crate::runtime::{Inner, Runtime, SkillView};
 use crate::session::{AgentName, Change, LoadedSkill, SessionKey, SessionState, Since};
 use crate::settings::{Guidance, LoadMode};
 use crate::tool::ToolDeclaration;
@@ -101,14 +102,21 @@ impl Runtime {
         agent: &AgentName,
         request: PromptRequest,
     ) -> Result<Prompt, RuntimeError> {
+        let before = self.state(session, agent).await?;
+        // What is sent stays: the listing is frozen by the first request, if not before.
+        let (_, skills) = self.inner.skills_of(session, agent).await;
+        let (setup, _) = initialisation(&self.inner, &before, &skills, session, agent).await?;
+        if !setup.is_empty() {
+            self.change(session, agent, setup).await?;
+        }
         let prompt = self.prompt(session, agent, request).await?;
         if self.inner.settings.load_mode == LoadMode::Once {
-            let stored = stored_session(&self.inner, session).await?;
-            let state = stored.session.state(agent);
-            let going: Vec<Change> = state
+            // Exactly what it held, as far as nobody was faster.
+            let now = self.state(session, agent).await?;
+            let going: Vec<Change> = before
                 .loaded
                 .iter()
-                .filter(|skill| !skill.pinned)
+                .filter(|skill| !skill.pinned && now.is_loaded(&skill.name))
                 .map(|skill| Change::Unload { skill: skill.name.clone() })
                 .collect();
             if !going.is_empty() {
@@ -219,6 +227,12 @@ impl View<'_> {
                 messages.extend(self.lost_context(transcript, &mut problems).await?);
                 let expanded = self.expanded(transcript, &mut problems).await?;
                 messages.extend(expanded.into_iter().map(Cow::into_owned));
+            }
+        }
+        // What a stub stands for is the transcript's business; the model is not sent it.
+        for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
+            if let Part::ToolResult(result) = part {
+                result.expansion = None;
             }
         }
         Ok(Prompt { system: sections.join("\n\n"), tools, messages, problems })
