@@ -110,13 +110,15 @@ impl ListingRequest<'_> {
                     lines.push(line);
                     listing.shown.push(ListedSkill { name: skill.name().to_owned(), cost });
                 }
-                Visibility::Listed => others.push(Candidate { skill, least: brief.least }),
+                Visibility::Listed => {
+                    others.push(Candidate { skill, least: brief.least, entry: None });
+                }
                 Visibility::NameOnly => names.push(skill.name()),
                 Visibility::ManualOnly | Visibility::Hidden => {}
             }
         }
         listing.by_choice = names.len();
-        let Entries { filled, rest, fit } = self.entries(&others, names);
+        let Entries { filled, rest, fit } = self.entries(&mut others, names);
         let is_counted = filled.is_counted;
         lines.extend(filled.lines);
         listing.shown.extend(filled.shown);
@@ -135,16 +137,16 @@ impl ListingRequest<'_> {
             |skill: &&CatalogSkill| self.visibilities.of(self.scope, skill) == Visibility::Listed;
         let (listed, others): (Vec<&CatalogSkill>, Vec<_>) =
             skills.iter().copied().partition(is_listed);
-        let listed: Vec<Candidate<'_>> =
-            listed.into_iter().map(|skill| Candidate { skill, least: 0 }).collect();
+        let mut listed: Vec<Candidate<'_>> =
+            listed.into_iter().map(|skill| Candidate { skill, least: 0, entry: None }).collect();
         let names = others.into_iter().map(CatalogSkill::name).collect();
-        let Entries { filled, rest, .. } = self.entries(&listed, names);
+        let Entries { filled, rest, .. } = self.entries(&mut listed, names);
         (filled.lines.join("\n"), if filled.is_counted { 0 } else { rest.len() })
     }
 
     /// As many entries as fit, and the line for the rest and for those who want only their name
     /// told. There are no entries without room for that line.
-    fn entries<'s>(&self, skills: &[Candidate<'s>], names: Vec<&'s str>) -> Entries<'s> {
+    fn entries<'s>(&self, skills: &mut [Candidate<'s>], names: Vec<&'s str>) -> Entries<'s> {
         let budget = self.budget.amount();
         let mut filled = self.fill(skills, budget, Overflow::Stop);
         // If not everything fits, names of the rest may take an eighth.
@@ -155,8 +157,11 @@ impl ListingRequest<'_> {
             filled = self.fill(skills, room, Overflow::PassOver);
         }
         let mut rest = names;
+        let is_sorted = rest.is_empty();
         rest.extend(std::mem::take(&mut filled.dropped));
-        rest.sort_unstable();
+        if !is_sorted {
+            rest.sort_unstable();
+        }
         let mut fit = 0;
         filled.is_counted = true;
         if !rest.is_empty() {
@@ -177,9 +182,14 @@ impl ListingRequest<'_> {
     }
 
     /// As many entries as fit, in order; who does not fit is passed over.
-    fn fill<'s>(&self, skills: &[Candidate<'s>], room: usize, overflow: Overflow) -> Filled<'s> {
+    fn fill<'s>(
+        &self,
+        skills: &mut [Candidate<'s>],
+        room: usize,
+        overflow: Overflow,
+    ) -> Filled<'s> {
         let mut filled = Filled::default();
-        for Candidate { skill, least } in skills {
+        for Candidate { skill, least, entry } in skills {
             if overflow == Overflow::Stop && !filled.dropped.is_empty() {
                 break;
             }
@@ -188,15 +198,18 @@ impl ListingRequest<'_> {
                 filled.dropped.push(skill.name());
                 continue;
             }
-            let line = self.entry(skill, false);
-            let cost = self.cost_of_line(&line);
-            if cost > left {
+            let (line, cost) = entry.get_or_insert_with(|| {
+                let line = self.entry(skill, false);
+                let cost = self.cost_of_line(&line);
+                (line, cost)
+            });
+            if *cost > left {
                 filled.dropped.push(skill.name());
                 continue;
             }
-            filled.cost += cost;
-            filled.lines.push(line);
-            filled.shown.push(ListedSkill { name: skill.name().to_owned(), cost });
+            filled.cost += *cost;
+            filled.lines.push(line.clone());
+            filled.shown.push(ListedSkill { name: skill.name().to_owned(), cost: *cost });
         }
         filled
     }
@@ -209,8 +222,18 @@ impl ListingRequest<'_> {
             self.texts.block("listing_tail", &data)
         };
         let fits = |line: &str| self.cost_of_line(line) <= room;
-        // Each costs something.
-        let most = rest.len().min(room);
+        // More names than this cannot fit.
+        let mut least = 0;
+        let most = rest
+            .iter()
+            .take_while(|name| {
+                least += match self.budget {
+                    Budget::Characters(_) => name.chars().count(),
+                    Budget::Tokens(_) => 1,
+                };
+                least <= room
+            })
+            .count();
         let whole = write(most);
         if fits(&whole) {
             return (whole, most);
@@ -309,6 +332,8 @@ struct Candidate<'s> {
     skill: &'s CatalogSkill,
     /// The least number of characters of its entry.
     least: u32,
+    /// Its entry and what it costs, once somebody has written it.
+    entry: Option<(String, usize)>,
 }
 
 /// What happens when an entry does not fit.
