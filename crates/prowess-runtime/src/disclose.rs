@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use prowess_catalog::{
-    CatalogSkill, ContentError, LeftOutReason, LookupError, ReadError, ResourceKind, ResourcePath,
-    Snapshot,
+    CatalogSkill, ContentError, LeftOutReason, LookupError, ReadError, ResourcePath, Snapshot,
 };
 use prowess_format::{Arguments, Context, Digest};
 use serde_json::{Value, json};
@@ -397,9 +396,4 @@ fn read_failure(path: &str, error: &ReadError) -> ToolOutcome {
         }
         error => unreadable("skill_unreadable", path, &error.to_string()),
     }
-}
-
-/// The kind of a resource, in a word.
-pub(crate) fn kind_of(kind: ResourceKind) -> &'static str {
-    kind.as_str()
 }

@@ -219,7 +219,7 @@ impl<'a> Batch<'a> {
     /// A stored result as the model has seen it.
     async fn expanded(&self, mut result: ToolResult) -> Result<ToolResult, RuntimeError> {
         if let Some(expansion) = &result.expansion
-            && let Some(bytes) = self.inner.kept(expansion.digest).await?
+            && let Some(bytes) = self.inner.kept_or_lost(expansion.digest).await?
         {
             result.content = String::from_utf8_lossy(&bytes).into_owned();
         }

@@ -55,6 +55,6 @@ pub use store::{
 };
 pub use texts::{Texts, TextsError};
 pub use tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit, tool_fn};
-pub use transcript::{Expanded, expand, result_of};
+pub use transcript::result_of;
 pub use turn::{LoadRequest, RuntimeError, Turn, TurnRequest};
 pub use visibility::{Visibility, VisibilityFilter};

@@ -1,52 +1,6 @@
-//! Stored transcripts keep stubs; what the model sees is expanded from them.
+//! What a stored transcript knows of calls.
 
-use std::borrow::Cow;
-
-use prowess_catalog::{ContentError, ContentStore};
-
-use crate::message::{Message, Part, ToolCall, ToolResult};
-
-/// What came of expanding a transcript.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Expanded<'a> {
-    /// The messages, those with a stub replaced by a copy.
-    pub messages: Vec<Cow<'a, Message>>,
-    /// The calls whose text is not in the content store any more; their stubs stay.
-    pub missing: Vec<String>,
-}
-
-/// Replaces stubs by the text that they stand for, where `wanted` says so. The transcript itself
-/// stays as it is.
-pub fn expand<'a>(
-    transcript: &'a [Message],
-    content: &dyn ContentStore,
-    wanted: impl Fn(&ToolResult) -> bool,
-) -> Result<Expanded<'a>, ContentError> {
-    let mut missing = Vec::new();
-    let mut messages = Vec::with_capacity(transcript.len());
-    for message in transcript {
-        let is_stub = |result: &ToolResult| result.expansion.is_some() && wanted(result);
-        if !message.tool_results().any(is_stub) {
-            messages.push(Cow::Borrowed(message));
-            continue;
-        }
-        let mut copy = message.clone();
-        for part in &mut copy.parts {
-            let Part::ToolResult(result) = part else { continue };
-            if !wanted(result) {
-                continue;
-            }
-            let Some(expansion) = &result.expansion else { continue };
-            match content.get(&expansion.digest)? {
-                Some(bytes) => result.content = String::from_utf8_lossy(&bytes).into_owned(),
-                None => missing.push(result.call_id.clone()),
-            }
-        }
-        messages.push(Cow::Owned(copy));
-    }
-    Ok(Expanded { messages, missing })
-}
+use crate::message::{Message, ToolCall, ToolResult};
 
 /// The result of a call, if the transcript has one.
 pub fn result_of<'a>(transcript: &'a [Message], call_id: &str) -> Option<&'a ToolResult> {

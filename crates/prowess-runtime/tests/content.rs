@@ -2,7 +2,7 @@
 
 mod support;
 
-use prowess_runtime::{Message, Step, expand, result_of};
+use prowess_runtime::{Message, PromptRequest, Step, result_of};
 use serde_json::json;
 use support::{Plan, World, skill};
 
@@ -27,19 +27,17 @@ async fn a_stored_transcript_keeps_stubs_and_is_expanded_for_the_model() {
     assert_eq!(result.content, "loaded: a");
     let expansion = result.expansion.as_ref().unwrap();
     assert_eq!(expansion.skill, "a");
-    let before = stored.clone();
-    let expanded = expand(&stored, world.runtime.content().as_ref(), |_| true).unwrap();
-    let text = &expanded.messages[1].tool_results().next().unwrap().content;
-    assert_eq!(*text, outcome.content);
-    assert!(expanded.missing.is_empty());
-    assert_eq!(stored, before, "the transcript itself stays as it is");
-    let stubs = expand(&stored, world.runtime.content().as_ref(), |_| false).unwrap();
-    assert_eq!(stubs.messages[1].tool_results().next().unwrap().content, "loaded: a");
+    let prompt = || world.runtime.prompt(&world.session, &world.agent, PromptRequest::new());
+    let expanded = prompt().await.unwrap();
+    assert_eq!(expanded.messages[1].tool_results().next().unwrap().content, outcome.content);
+    assert!(expanded.problems.is_empty());
+    assert_eq!(world.messages().await, stored, "the transcript itself stays as it is");
     // Where the content is gone, the stub stays, and that is said.
-    let empty = prowess_catalog::MemoryContent::default();
-    let lost = expand(&stored, &empty, |_| true).unwrap();
-    assert_eq!(lost.missing, ["call-1"]);
+    world.runtime.content().collect_garbage(&Default::default()).unwrap();
+    let lost = prompt().await.unwrap();
     assert_eq!(lost.messages[1].tool_results().next().unwrap().content, "loaded: a");
+    let gone = "the text of 'a' that call call-1 gave is not there any more";
+    assert!(lost.problems.iter().any(|problem| problem == gone), "{:?}", lost.problems);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
 use super::{declaration, skill_parameter};
-use crate::disclose::{GivenDoc, Opened, WantedDocs, kind_of, session_name};
+use crate::disclose::{GivenDoc, Opened, WantedDocs, session_name};
 use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
 use crate::session::{Change, DocMode, DocSelection, KnownResources, LoadedSkill, SelectedDoc};
@@ -242,7 +242,7 @@ fn given(loaded: &LoadedSkill, body: &str, docs: &[GivenDoc]) -> ToolOutcome {
     let KnownResources { named, more, .. } = &loaded.resources;
     let resources: Vec<Value> = named
         .iter()
-        .map(|resource| json!({"path": resource.path, "kind": kind_of(resource.kind)}))
+        .map(|resource| json!({"path": resource.path, "kind": resource.kind}))
         .collect();
     let texts: Vec<Value> = docs.iter().map(GivenDoc::to_json).collect();
     ToolOutcome::coded(
