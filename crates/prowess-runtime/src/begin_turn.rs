@@ -66,8 +66,9 @@ impl Runtime {
             let mut given = Vec::new();
             // Where loaded text stands in the system prompt, it needs no message.
             if inner.settings.placement == Placement::ToolResult {
-                given.extend(self.declared_messages(&declared));
-                given.extend(pinned.iter().map(|skill| self.pinned_message(skill)));
+                let turn = state.turn.saturating_add(1);
+                given.extend(declared.iter().map(|skill| self.declared_message(skill, turn)));
+                given.extend(pinned.iter().map(|skill| self.pinned_message(skill, turn)));
             }
             given.extend(request.message.clone());
             let (mut setup, excluded) =
@@ -195,34 +196,27 @@ impl Runtime {
         (prepared, problems)
     }
 
-    fn declared_messages(&self, declared: &[&Prepared]) -> Vec<Message> {
-        if declared.is_empty() {
-            return Vec::new();
-        }
-        let skills: Vec<Value> = declared
-            .iter()
-            .map(|skill| {
-                let docs: Vec<Value> = skill.docs.iter().map(GivenDoc::to_json).collect();
-                json!({
-                    "name": skill.loaded.name,
-                    "body": skill.body,
-                    "docs": docs,
-                    "doc_paths": skill.loaded.docs.paths(),
-                })
-            })
-            .collect();
-        let text =
-            self.inner.texts.block("loaded_context", &json!({"skills": skills, "left_out": []}));
-        vec![Message::system(text)]
+    fn declared_message(&self, skill: &Prepared, turn: u64) -> Message {
+        let docs: Vec<Value> = skill.docs.iter().map(GivenDoc::to_json).collect();
+        let block = json!({
+            "name": skill.loaded.name,
+            "body": skill.body,
+            "docs": docs,
+            "doc_paths": skill.loaded.docs.paths(),
+        });
+        let data = json!({"skills": [block], "left_out": []});
+        let text = self.inner.texts.block("loaded_context", &data);
+        Message::system(text).giving(&skill.loaded.name, turn)
     }
 
-    fn pinned_message(&self, skill: &Prepared) -> Message {
+    fn pinned_message(&self, skill: &Prepared, turn: u64) -> Message {
         let data = json!({
             "name": skill.loaded.name,
             "path": skill.path,
             "body": skill.body.trim_end(),
         });
-        Message::user(self.inner.texts.block("pinned_skill", &data))
+        let text = self.inner.texts.block("pinned_skill", &data);
+        Message::user(text).giving(&skill.loaded.name, turn)
     }
 }
 

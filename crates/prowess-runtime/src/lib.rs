@@ -35,7 +35,9 @@ pub use builder::RuntimeBuilder;
 pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
-pub use message::{Expansion, MAX_NESTING, Message, Part, Role, ToolCall, ToolResult, Usage};
+pub use message::{
+    Expansion, Given, MAX_NESTING, Message, Part, Role, ToolCall, ToolResult, Usage,
+};
 pub use outcome::{ArtifactRef, ToolOutcome};
 pub use prompt::{
     Budget, InvalidBudget, ListedSkill, Listing, ListingMode, ListingSlot, MAX_DESCRIPTION,

@@ -23,6 +23,19 @@ pub struct Message {
     /// What it cost, where a model said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Which skill it gives the text of, if that is what it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Given>,
+}
+
+/// What a message that no call has made gives: the text of a skill that a host has loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Given {
+    /// Whose text it is.
+    pub skill: String,
+    /// The turn in which it was given.
+    pub turn: u64,
 }
 
 /// Who speaks.
@@ -158,7 +171,7 @@ impl std::ops::AddAssign for Usage {
 impl Message {
     /// A message of these parts.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
-        Self { role, parts, usage: None }
+        Self { role, parts, usage: None, given: None }
     }
 
     /// A system message.
@@ -184,6 +197,12 @@ impl Message {
     /// A tool answers.
     pub fn answering(result: ToolResult) -> Self {
         Self::new(Role::Tool, vec![Part::ToolResult(result)])
+    }
+
+    /// Says which skill it gives the text of.
+    pub(crate) fn giving(mut self, skill: &str, turn: u64) -> Self {
+        self.given = Some(Given { skill: skill.to_owned(), turn });
+        self
     }
 
     /// Sets what it cost.

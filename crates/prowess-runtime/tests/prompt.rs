@@ -158,6 +158,31 @@ async fn system_declared_loads_stand_in_the_system_prompt_alone() {
     assert!(system.contains("Text of a.") && system.contains("Text of b."));
 }
 
+/// Loads that no call has made come and go as those of calls do.
+#[tokio::test]
+async fn declared_and_pinned_text_leaves_as_text_that_was_loaded_does() {
+    let texts = |prompt: &Prompt| -> String {
+        prompt.messages.iter().map(|message| message.text() + "\n").collect()
+    };
+    for mode in [LoadMode::Session, LoadMode::Turn, LoadMode::Once] {
+        let world = world(Placement::ToolResult, mode);
+        let declare = TurnRequest::new().with_load(LoadRequest::new("a")).with_pinned("b");
+        world.runtime.begin_turn(&world.session, &world.agent, declare).await.unwrap();
+        let first = request(&world).await;
+        assert!(texts(&first).contains("Text of a.") && texts(&first).contains("Text of b."));
+        let second = request(&world).await;
+        assert_eq!(texts(&second).contains("Text of a."), mode != LoadMode::Once, "{mode:?}");
+        if mode == LoadMode::Session {
+            world.call("unload_skill", json!({"skill": "a"})).await;
+            assert!(extends(&second, &request(&world).await), "in this turn it stays");
+        }
+        begin(&world).await;
+        let next = texts(&request(&world).await);
+        assert!(!next.contains("Text of a.") && next.contains("loaded: a\n"), "{mode:?}: {next}");
+        assert_eq!(next.contains("Text of b."), mode == LoadMode::Session, "{mode:?}: {next}");
+    }
+}
+
 #[tokio::test]
 async fn system_turn_is_cleared_when_the_next_turn_begins() {
     let world = world(Placement::System, LoadMode::Turn);

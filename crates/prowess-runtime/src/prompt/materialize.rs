@@ -230,9 +230,12 @@ impl View<'_> {
             }
         }
         // What a stub stands for is the transcript's business; the model is not sent it.
-        for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
-            if let Part::ToolResult(result) = part {
-                result.expansion = None;
+        for message in &mut messages {
+            message.given = None;
+            for part in &mut message.parts {
+                if let Part::ToolResult(result) = part {
+                    result.expansion = None;
+                }
             }
         }
         Ok(Prompt { system: sections.join("\n\n"), tools, messages, problems })
@@ -261,7 +264,18 @@ impl View<'_> {
         let places = self.places(transcript);
         let mut messages = Vec::with_capacity(transcript.len());
         for (at, message) in transcript.iter().enumerate() {
-            let counts = |result: &ToolResult| self.counts(result, at, &places);
+            if let Some(given) = &message.given
+                && !self.counts(&given.skill, given.turn, at, &places)
+            {
+                // What a call would have left behind.
+                let text = format!("loaded: {}", given.skill);
+                messages.push(Cow::Owned(Message::new(message.role, vec![Part::Text { text }])));
+                continue;
+            }
+            let counts = |result: &ToolResult| {
+                let expansion = result.expansion.as_ref();
+                expansion.is_some_and(|it| self.counts(&it.skill, it.turn, at, &places))
+            };
             if !message.tool_results().any(counts) {
                 messages.push(Cow::Borrowed(message));
                 continue;
@@ -303,18 +317,16 @@ impl View<'_> {
         loaded.chain(leaving).map(place).collect()
     }
 
-    /// Whether a stub is expanded: it was given in this turn, or its skill is still loaded.
-    fn counts(&self, result: &ToolResult, at: usize, places: &[Place<'_>]) -> bool {
-        let Some(expansion) = &result.expansion else { return false };
+    /// Whether the text of a skill that was given in a turn, at a place, still counts: it is this
+    /// turn, or the skill is still loaded.
+    fn counts(&self, skill: &str, turn: u64, at: usize, places: &[Place<'_>]) -> bool {
         let covers = |place: &Place<'_>| {
-            let is_later = expansion.turn > place.turn;
-            place.skill == expansion.skill
-                && (is_later || expansion.turn == place.turn && at >= place.at)
+            place.skill == skill && (turn > place.turn || turn == place.turn && at >= place.at)
         };
         let is_loaded = || places.iter().any(covers);
         match self.inner.settings.load_mode {
-            LoadMode::Session => expansion.turn == self.state.turn || is_loaded(),
-            LoadMode::Turn => expansion.turn == self.state.turn,
+            LoadMode::Session => turn == self.state.turn || is_loaded(),
+            LoadMode::Turn => turn == self.state.turn,
             LoadMode::Once => is_loaded(),
         }
     }
