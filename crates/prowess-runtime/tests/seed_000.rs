@@ -8,7 +8,7 @@
 //! `read_file_still_works_for_skills`, integration rows 1 and 2.
 //!
 //! Open, because they concern parts that come later: the seven rows on `allowed_tools…` and
-//! `default_policy_is_recommend` (policy), the three rows on `format_skills_list…` (listing),
+//! `default_policy_is_recommend` (policy), the three rows on `format_skills_list…` (see `seed_001.rs`),
 //! integration row 3 (summarization).
 
 mod support;

@@ -6,9 +6,11 @@
 //!   `…_restrict_mode_blocks_unlisted`, `…_whitelist_always_allowed`, `…_custom_whitelist`,
 //!   `…_no_loaded_skills_passthrough`, `…_no_restrictions_defined_passthrough`,
 //!   `…_multi_skill_union`, `default_policy_is_recommend`; integration row 5;
-//! - listing: `format_skills_list_with_loaded_status`, `…_with_resources`,
-//!   `…_load_skill_guidance`, `…_description_budget_exceeded`,
-//!   `…_loaded_skills_exempt_from_budget`; integration rows 4 and 6;
+//! - listing, whose behaviour `listing.rs` holds (`a_live_listing_marks_what_is_loaded…` for
+//!   `…_with_loaded_status`, `…_with_resources` and `…_loaded_skills_exempt_from_budget`,
+//!   `what_does_not_fit_is_named…` for `…_description_budget_exceeded` and integration row 6) and
+//!   whose words follow with the dialect: `format_skills_list_load_skill_guidance`; integration
+//!   row 4;
 //! - the agent: integration row 3 (summarization).
 
 mod support;
