@@ -77,12 +77,14 @@ fn gate_row(tokio: &tokio::runtime::Runtime) -> Result<Row> {
         let change = Change::Load { skill: Box::new(skill), model: None };
         state.apply(&[StateDelta::new(at, at.to_string(), vec![change])], &Caps::default());
     }
-    ensure!(runtime.check("tool_0009", &state, &snapshot).is_ok(), "its skill is loaded");
-    ensure!(runtime.check("tool_0500", &state, &snapshot).is_err(), "its skill is not loaded");
-    let [open, shut] = medians([
-        &|| drop(std::hint::black_box(runtime.check("tool_0009", &state, &snapshot))),
-        &|| drop(std::hint::black_box(runtime.check("tool_0500", &state, &snapshot))),
-    ]);
+    let call = |tool: &str| ToolCall::new("gate", tool, json!({}));
+    let (open, shut) = (call("tool_0009"), call("tool_0500"));
+    ensure!(runtime.check(&open, &state, &snapshot).is_ok(), "its skill is loaded");
+    ensure!(runtime.check(&shut, &state, &snapshot).is_err(), "its skill is not loaded");
+    let [open, shut] =
+        medians([&|| drop(std::hint::black_box(runtime.check(&open, &state, &snapshot))), &|| {
+            drop(std::hint::black_box(runtime.check(&shut, &state, &snapshot)))
+        }]);
     let worst = open.max(shut);
     let detail = format!("open {}, shut {}", micros(open), micros(shut));
     Ok(Row::at_most("gate and look-up per call, to 1 µs", worst * 1e6, 1.0, &detail))

@@ -80,7 +80,8 @@ pub enum ResourceDiscovery {
 }
 
 /// Which files count as resources.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResourceScope {
     /// Files beside `SKILL.md` and one level down in every folder but `node_modules`.
@@ -88,8 +89,22 @@ pub enum ResourceScope {
     OneLevel,
     /// All files, however deep.
     Recursive,
-    /// Only `scripts/`, `references/` and `assets/`, one level down, as `DeepAgents` has it.
+    /// Files beside `SKILL.md`, and one level down only in `scripts/`, `references/` and `assets/`.
     ThreeFolders,
+}
+
+impl ResourceScope {
+    /// Whether a file at this path counts.
+    pub(crate) fn holds(self, path: &str) -> bool {
+        let Some((folder, rest)) = path.split_once('/') else { return true };
+        match self {
+            Self::Recursive => true,
+            Self::OneLevel => !rest.contains('/') && folder != "node_modules",
+            Self::ThreeFolders => {
+                !rest.contains('/') && matches!(folder, "scripts" | "references" | "assets")
+            }
+        }
+    }
 }
 
 /// The resources of a skill, sorted by path, and whether there are more.
@@ -107,12 +122,10 @@ pub struct ResourceListing {
 pub(crate) type EagerResources = Vec<Vec<Result<Arc<ResourceListing>, Diagnostic>>>;
 
 impl ResourceListing {
-    /// What is beside `SKILL.md` and one level down, out of all files.
-    pub fn one_level(&self) -> Self {
-        let is_near =
-            |path: &str| path.matches('/').count() <= 1 && !path.starts_with("node_modules/");
-        let resources = self.resources.iter().filter(|it| is_near(it.path.as_str()));
-        let left_out = self.left_out.iter().filter(|it| is_near(&it.path));
+    /// What counts in a scope, out of all files.
+    pub fn within(&self, scope: ResourceScope) -> Self {
+        let resources = self.resources.iter().filter(|it| scope.holds(it.path.as_str()));
+        let left_out = self.left_out.iter().filter(|it| scope.holds(&it.path));
         Self { resources: resources.cloned().collect(), left_out: left_out.cloned().collect() }
     }
 }

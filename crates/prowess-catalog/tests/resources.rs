@@ -52,7 +52,7 @@ async fn scopes_decide_how_deep_resources_are_found() {
     assert_eq!(paths(&skill, ResourceScope::OneLevel).await, one_level);
     assert_eq!(
         paths(&skill, ResourceScope::ThreeFolders).await,
-        ["assets/logo.png", "references/guide.md", "scripts/run.py"]
+        ["LICENSE.txt", "assets/logo.png", "references/guide.md", "scripts/run.py"]
     );
 }
 

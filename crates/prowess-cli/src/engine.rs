@@ -1,20 +1,48 @@
 //! The engine on its embedded defaults: sessions and content in Prowess' own home.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use prowess_catalog::FileContent;
-use prowess_runtime::{Runtime, Settings};
+use prowess_runtime::{Dialect, Runtime, Settings};
 use prowess_store::SqliteSessions;
 
-use crate::cli::CatalogArgs;
+use crate::cli::{CatalogArgs, DialectArgs};
 use crate::finder::Finder;
 use crate::tokens;
 
-fn settings(finder: &Finder) -> anyhow::Result<Settings> {
-    Settings::from_table(finder.config.runtime.clone()).with_context(|| {
-        finder.config.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
-    })
+/// The dialect that is asked for, or that `prowess.toml` names, and the settings that go with it.
+fn dialect(finder: &Finder, asked: Option<&str>) -> anyhow::Result<(Dialect, Settings)> {
+    let config = &finder.config;
+    let place = || config.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let mut table = config.runtime.clone();
+    let configured = match table.remove("dialect") {
+        None => None,
+        Some(toml::Value::String(word)) => Some(word),
+        Some(other) => {
+            let kind = other.type_str();
+            bail!("{}: [runtime] dialect must be a name or a path, not {kind}", place());
+        }
+    };
+    let dialect = match (asked, configured) {
+        (Some(asked), _) => Dialect::find(asked)?,
+        (None, Some(word)) => {
+            Dialect::find(&beside(config.path.as_deref(), word)).with_context(place)?
+        }
+        (None, None) => Dialect::built_in()?,
+    };
+    let settings = dialect.settings_with(&table).with_context(place)?;
+    Ok((dialect, settings))
+}
+
+/// A path in a configuration is meant from where the configuration is.
+fn beside(config: Option<&Path>, word: String) -> String {
+    let folder = config.and_then(Path::parent);
+    match folder.filter(|_| word.ends_with(".toml") && Path::new(&word).is_relative()) {
+        Some(folder) => folder.join(word).display().to_string(),
+        None => word,
+    }
 }
 
 /// The engine, and what waits for it.
@@ -24,9 +52,13 @@ pub(crate) struct LocalEngine {
 }
 
 impl LocalEngine {
-    pub(crate) fn open(arguments: &CatalogArgs) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        arguments: &CatalogArgs,
+        asked: Option<&DialectArgs>,
+    ) -> anyhow::Result<Self> {
         let finder = Finder::new(arguments)?;
-        let settings = settings(&finder)?;
+        let (dialect, settings) =
+            dialect(&finder, asked.and_then(|asked| asked.dialect.as_deref()))?;
         let home = finder.home.clone().context("there is no home; set PROWESS_HOME")?;
         let database = home.join("prowess.db");
         let sessions = SqliteSessions::open(&database)
@@ -34,6 +66,7 @@ impl LocalEngine {
         let runtime = Runtime::builder(finder.refreshed())
             .sessions(Arc::new(sessions))
             .content(Arc::new(FileContent::new(home)))
+            .dialect(dialect)
             .settings(settings)
             .token_counter(Arc::new(tokens::count))
             .build()?;
@@ -46,9 +79,10 @@ impl LocalEngine {
         change: impl FnOnce(Settings) -> Settings,
     ) -> anyhow::Result<Self> {
         let finder = Finder::new(arguments)?;
-        let settings = change(settings(&finder)?);
+        let (dialect, settings) = dialect(&finder, None)?;
         let runtime = Runtime::builder(finder.refreshed())
-            .settings(settings)
+            .dialect(dialect)
+            .settings(change(settings))
             .token_counter(Arc::new(tokens::count))
             .build()?;
         Ok(Self { runtime, finder })

@@ -23,6 +23,8 @@ use crate::turn::{LoadRequest, RuntimeError, Turn, TurnRequest};
 struct Prepared {
     loaded: LoadedSkill,
     body: String,
+    /// What is said of its tools.
+    tools: String,
     docs: Vec<GivenDoc>,
     model: Option<String>,
     path: String,
@@ -39,7 +41,6 @@ impl Runtime {
         request: TurnRequest,
     ) -> Result<Turn, RuntimeError> {
         let inner = &self.inner;
-        let engine = Engine::new(inner, session, agent);
         let mut stored = stored_session(inner, session).await?;
         let (catalog, mut view) = inner.skills_of(session, agent).await;
         // Whoever does not know which skills there are looks again.
@@ -47,6 +48,7 @@ impl Runtime {
             view = inner.view(&scope_of(session, agent), catalog.refresh().await);
         }
         let snapshot = &view.snapshot;
+        let engine = Engine::new(inner, session, agent, &view);
         let mut all_declared = self.declared_loads(&engine, snapshot, &request.loads).await?;
         let (mut all_pinned, problems) = self.pinned(&engine, snapshot, &request.pinned).await;
         // Declared and pinned, a skill is given once.
@@ -149,7 +151,7 @@ impl Runtime {
         let mut prepared = Vec::with_capacity(distinct.len());
         for request in &distinct {
             let unavailable = |mut outcome: ToolOutcome| {
-                self.inner.texts.render(&mut outcome);
+                self.inner.dialect.render(&mut outcome);
                 RuntimeError::SkillUnavailable {
                     skill: request.skill.clone(),
                     why: outcome.content,
@@ -188,7 +190,7 @@ impl Runtime {
                     prepared.push(skill);
                 }
                 Err(mut failure) => {
-                    self.inner.texts.render(&mut failure);
+                    self.inner.dialect.render(&mut failure);
                     problems.push(failure.content);
                 }
             }
@@ -201,11 +203,12 @@ impl Runtime {
         let block = json!({
             "name": skill.loaded.name,
             "body": skill.body,
+            "tools": skill.tools,
             "docs": docs,
             "doc_paths": skill.loaded.docs.paths(),
         });
         let data = json!({"skills": [block], "left_out": []});
-        let text = self.inner.texts.block("loaded_context", &data);
+        let text = self.inner.dialect.block("loaded_context", &data);
         Message::system(text).giving(&skill.loaded.name, turn)
     }
 
@@ -214,8 +217,9 @@ impl Runtime {
             "name": skill.loaded.name,
             "path": skill.path,
             "body": skill.body.trim_end(),
+            "tools": skill.tools,
         });
-        let text = self.inner.texts.block("pinned_skill", &data);
+        let text = self.inner.dialect.block("pinned_skill", &data);
         Message::user(text).giving(&skill.loaded.name, turn)
     }
 }
@@ -226,8 +230,8 @@ async fn prepare(
     skill: &CatalogSkill,
     request: &LoadRequest,
 ) -> Result<Prepared, ToolOutcome> {
-    let opened = engine.open_skill(snapshot, skill, &request.arguments, engine.session).await?;
-    let Opened { mut loaded, body, model, notes } = opened;
+    let opened = engine.open_skill(snapshot, skill, &request.arguments).await?;
+    let Opened { mut loaded, text, model, notes } = opened;
     let docs = match (request.include_all_docs, request.docs.as_slice()) {
         (true, _) => engine.docs(&loaded.name, skill, WantedDocs::All).await?,
         (false, []) => Vec::new(),
@@ -237,7 +241,15 @@ async fn prepare(
         all: request.include_all_docs,
         docs: docs.iter().map(|doc| SelectedDoc::new(&doc.path, Some(doc.digest))).collect(),
     };
-    Ok(Prepared { loaded, body, docs, model, path: skill.path().display().to_string(), notes })
+    Ok(Prepared {
+        tools: engine.described_tools(&loaded.name),
+        loaded,
+        body: text.body,
+        docs,
+        model,
+        path: skill.path().display().to_string(),
+        notes,
+    })
 }
 
 /// The skills that are to be given. What the session has loaded already, in this form, and what is

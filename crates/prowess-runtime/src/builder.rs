@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwapOption;
 use prowess_catalog::{Catalog, ContentStore};
 
+use crate::dialect::{Dialect, DialectError};
 use crate::event::EventSink;
-use crate::gate::ToolTable;
+use crate::exposure::Exposure;
+use crate::gate::{Registered, ToolTable};
 use crate::interceptor::Interceptor;
 use crate::prompt::TokenCounter;
 use crate::runtime::{Inner, Runtime};
 use crate::settings::Settings;
 use crate::store::SessionStore;
-use crate::texts::{Texts, TextsError};
 use crate::tool::{Tool, Toolkit};
 use crate::visibility::{Visibilities, VisibilityFilter};
 
@@ -21,11 +22,12 @@ pub struct RuntimeBuilder {
     pub(crate) catalog: Catalog,
     pub(crate) sessions: Arc<dyn SessionStore>,
     pub(crate) content: Arc<dyn ContentStore>,
-    pub(crate) tools: ToolTable,
+    pub(crate) tools: Vec<Registered>,
     pub(crate) toolkits: Vec<Arc<dyn Toolkit>>,
     pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
-    pub(crate) settings: Settings,
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) settings: Option<Settings>,
     pub(crate) filter: Option<Arc<dyn VisibilityFilter>>,
     pub(crate) counter: Arc<dyn TokenCounter>,
 }
@@ -45,21 +47,20 @@ impl RuntimeBuilder {
 
     /// Adds a tool of the host. It takes the place of a tool of the same name.
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.tools.insert(tool, None);
+        self.tools.push(Registered { tool, skill: None });
         self
     }
 
     /// Adds a tool that can be called only while a skill is loaded.
     pub fn skill_tool(mut self, skill: impl Into<String>, tool: Arc<dyn Tool>) -> Self {
-        self.tools.insert(tool, Some(skill.into()));
+        self.tools.push(Registered { tool, skill: Some(skill.into()) });
         self
     }
 
     /// Adds a set of tools.
     pub fn toolkit(mut self, toolkit: Arc<dyn Toolkit>) -> Self {
-        for tool in toolkit.tools() {
-            self.tools.insert(tool, None);
-        }
+        let tools = toolkit.tools().into_iter();
+        self.tools.extend(tools.map(|tool| Registered { tool, skill: None }));
         self.toolkits.push(toolkit);
         self
     }
@@ -76,9 +77,16 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Other settings than the default ones.
+    /// Speaks to the model in another dialect, with the settings that fit it unless others are
+    /// set.
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// Other settings than those of the dialect.
     pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
+        self.settings = Some(settings);
         self
     }
 
@@ -95,29 +103,34 @@ impl RuntimeBuilder {
     }
 
     /// The engine.
-    pub fn build(self) -> Result<Runtime, TextsError> {
-        let mut texts = Texts::prowess()?;
-        if let Some(template) = &self.settings.listing.template {
-            texts.set_listing(template)?;
+    pub fn build(self) -> Result<Runtime, DialectError> {
+        let mut dialect = match self.dialect {
+            Some(dialect) => dialect,
+            None => Dialect::built_in()?,
+        };
+        let settings = self.settings.unwrap_or_else(|| dialect.settings().clone());
+        if let Some(template) = &settings.listing.template {
+            dialect.set_listing(template)?;
         }
+        let has_generic = settings.exposure == Exposure::Generic;
+        let tools = ToolTable::new(&dialect, has_generic, self.tools);
         let inner = Inner {
             catalog: self.catalog,
             shared: ArcSwapOption::empty(),
             scoped: Mutex::default(),
             visibilities: Visibilities {
-                settings: self.settings.visibility.clone(),
+                settings: settings.visibility.clone(),
                 filter: self.filter,
             },
             counter: self.counter,
             sessions: self.sessions,
             content: self.content,
-            tools: self.tools,
+            tools,
             toolkits: self.toolkits,
             interceptors: self.interceptors,
             sinks: self.sinks,
-            settings: self.settings,
-            texts,
-            declarations: OnceLock::new(),
+            settings,
+            dialect,
             guidance: OnceLock::new(),
         };
         Ok(Runtime { inner: Arc::new(inner) })

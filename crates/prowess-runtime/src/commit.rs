@@ -10,7 +10,7 @@ use crate::engine::load_limit;
 use crate::event::{Event, EventKind};
 use crate::message::{Expansion, Message, ToolCall, ToolResult};
 use crate::outcome::ToolOutcome;
-use crate::prompt::{ListingMode, scope_of};
+use crate::prompt::{ListingMode, Placement, scope_of};
 use crate::runtime::{Inner, SkillView, stored_session};
 use crate::session::{
     AgentName, Applied, Change, Refusal, SessionDelta, SessionKey, SessionState, StateDelta,
@@ -42,7 +42,8 @@ pub(crate) async fn initialisation(
             Some(inner.keep(listing.text.into_bytes()).await?)
         }
     };
-    let initialise = Change::Initialise { skills: view.known(), listing };
+    let dialect = inner.dialect.fingerprint();
+    let initialise = Change::Initialise { skills: view.known(), listing, dialect };
     Ok((vec![initialise, Change::Tell { skills: told }], excluded))
 }
 
@@ -159,7 +160,15 @@ impl Commit<'_> {
             if let Some(refusal) = applied.and_then(|applied| applied.refused.as_ref()) {
                 outcome = refused(refusal, &outcome);
             }
-            self.inner.texts.render(&mut outcome);
+            self.inner.dialect.render(&mut outcome);
+            let whole = outcome.content.clone();
+            // What stands in the system prompt is not said twice.
+            if self.inner.settings.placement == Placement::System
+                && outcome.is_pinned
+                && let Some(stub) = &outcome.stub
+            {
+                outcome.content.clone_from(stub);
+            }
             let mut result = ToolResult {
                 call_id: call.id.clone(),
                 name: call.name.clone(),
@@ -170,11 +179,11 @@ impl Commit<'_> {
             finished.messages.push(Message::answering(result.clone()));
             if !known.is_some_and(Known::is_answered) {
                 if let Some(stub) = &outcome.stub {
-                    let bytes = outcome.content.clone().into_bytes();
-                    let digest = self.inner.keep(bytes).await?;
+                    let digest = self.inner.keep(whole.into_bytes()).await?;
                     let skill = outcome.skill.clone().unwrap_or_default();
                     result.content.clone_from(stub);
-                    result.expansion = Some(Expansion { digest, skill, turn });
+                    let pinned = outcome.is_pinned;
+                    result.expansion = Some(Expansion { digest, skill, turn, pinned });
                 }
                 finished.stored_messages.push(Message::answering(result));
                 self.call_events(call, &outcome, ran.elapsed, applied, turn, &mut finished.events);

@@ -13,19 +13,27 @@ use crate::engine::{Engine, content_failure};
 use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
 use crate::runtime::Inner;
-use crate::session::{KnownResources, LoadedSkill, SessionKey};
+use crate::session::{KnownResources, LoadedSkill, ToolRules};
 use crate::visibility::Visibility;
 
 /// A skill that was opened to be loaded.
 pub(crate) struct Opened {
     /// What the state keeps.
     pub(crate) loaded: LoadedSkill,
-    /// Its text, with arguments put in.
-    pub(crate) body: String,
+    /// Its text.
+    pub(crate) text: SkillText,
     /// Another model that it asks for.
     pub(crate) model: Option<String>,
     /// What else happened.
     pub(crate) notes: Vec<(EventKind, String)>,
+}
+
+/// The text of a skill.
+pub(crate) struct SkillText {
+    /// What stands above the body: the frontmatter and its fences.
+    pub(crate) head: String,
+    /// The body, with arguments put in.
+    pub(crate) body: String,
 }
 
 /// A doc whose text is given.
@@ -48,6 +56,15 @@ pub(crate) enum WantedDocs<'a> {
     These(&'a [String]),
 }
 
+/// The folder that a skill is in, as somebody would have to write it who looks for it.
+pub(crate) fn folder_of(skill: &CatalogSkill) -> String {
+    let path = skill.path();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    // Only a folder on the disk has an absolute path.
+    let on_disk = skill.source().watched_folder().and_then(|_| std::path::absolute(folder).ok());
+    on_disk.as_deref().unwrap_or(folder).display().to_string()
+}
+
 /// The name that a session knows a skill by: its own, or the qualified one if another skill
 /// answers to its own.
 pub(crate) fn session_name(snapshot: &Snapshot, skill: &CatalogSkill) -> String {
@@ -67,12 +84,7 @@ impl Inner {
         loaded: &LoadedSkill,
         skill: Option<&CatalogSkill>,
         session: &str,
-    ) -> Result<Option<String>, ContentError> {
-        if let Some(text) = loaded.text
-            && let Some(bytes) = self.kept_or_lost(text).await?
-        {
-            return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
-        }
+    ) -> Result<Option<SkillText>, ContentError> {
         let bytes: Option<Arc<[u8]>> = match (self.kept_or_lost(loaded.digest).await?, skill) {
             (Some(bytes), _) => Some(bytes),
             (None, Some(skill)) if skill.found().digest == loaded.digest => {
@@ -80,15 +92,23 @@ impl Inner {
             }
             (None, _) => None,
         };
-        let Some(bytes) = bytes else { return Ok(None) };
-        let Ok(body) = body_of(&bytes) else { return Ok(None) };
+        let whole = bytes.as_deref().and_then(|bytes| parts_of(bytes).ok());
+        let head = whole.map(|(head, _)| head.to_owned()).unwrap_or_default();
+        if let Some(text) = loaded.text
+            && let Some(kept) = self.kept_or_lost(text).await?
+        {
+            let body = String::from_utf8_lossy(&kept).into_owned();
+            return Ok(Some(SkillText { head, body }));
+        }
+        let (Some(bytes), Some((_, body))) = (&bytes, whole) else { return Ok(None) };
         // The names of its arguments are those of the text that is pinned.
-        let parse = |_| prowess_format::Skill::parse_bytes(&bytes, &Default::default()).skill;
+        let parse = |_| prowess_format::Skill::parse_bytes(bytes, &Default::default()).skill;
         let pinned = body.find('$').and_then(parse);
         let names = pinned.map(|it| it.frontmatter.arguments()).unwrap_or_default();
         let path = skill.map(CatalogSkill::path);
         let limit = self.settings.max_given_bytes;
-        Ok(with_arguments(path.as_deref(), names, body, &loaded.arguments, session, limit))
+        let body = with_arguments(path.as_deref(), names, body, &loaded.arguments, session, limit);
+        Ok(body.map(|body| SkillText { head, body }))
     }
 }
 
@@ -156,24 +176,29 @@ impl Engine<'_> {
         snapshot: &Snapshot,
         skill: &CatalogSkill,
         arguments: &str,
-        session: &SessionKey,
     ) -> Result<Opened, ToolOutcome> {
         let name = session_name(snapshot, skill);
         let path = skill.path().display().to_string();
         let frontmatter = &skill.found().frontmatter;
         if let Some(Context::Unknown(word)) = frontmatter.context() {
             let cause = format!("its context '{word}' is not known");
-            return Err(unreadable("skill_invalid", &path, &cause));
+            return Err(unreadable("skill_invalid", &name, &path, &cause));
         }
-        let whole = skill.whole().await.map_err(|error| read_failure(&path, &error))?;
-        let body = body_of(&whole.text)
-            .map_err(|error| unreadable("skill_not_text", &path, &error.to_string()))?;
+        let whole = skill.whole().await.map_err(|error| read_failure(&name, &path, &error))?;
+        let (head, body) = parts_of(&whole.text)
+            .map_err(|error| unreadable("skill_not_text", &name, &path, &error.to_string()))?;
         self.check_size(&name, "arguments", arguments.len())?;
         let limit = self.settings().max_given_bytes;
         let (path_of_text, names) = (skill.path(), frontmatter.arguments());
-        let with =
-            with_arguments(Some(&path_of_text), names, body, arguments, session.session(), limit);
-        let is_changed = with.as_deref() != Some(body);
+        let with = with_arguments(
+            Some(&path_of_text),
+            names,
+            body,
+            arguments,
+            self.session.session(),
+            limit,
+        );
+        let (is_changed, head) = (with.as_deref() != Some(body), head.to_owned());
         let body = with.ok_or_else(|| {
             let what = "the text with arguments";
             let data = json!({"skill": name, "what": what, "bytes": null, "limit": limit});
@@ -183,7 +208,7 @@ impl Engine<'_> {
         let mut note = |message: String| notes.push((EventKind::ResourcesUnlisted, message));
         let (resources, tree_digest) = match whole.files {
             Ok(files) => {
-                let listing = files.listing.one_level();
+                let listing = files.listing.within(self.settings().resources);
                 // A link out of the folder is no content, but somebody meant it to be.
                 let is_missed = |reason: LeftOutReason| {
                     reason.loses_content() || reason == LeftOutReason::Outside
@@ -216,19 +241,19 @@ impl Engine<'_> {
             loaded.text = Some(self.keep(body.clone().into_bytes()).await?);
         }
         loaded.resources = resources;
+        loaded.tools = ToolRules::of(skill);
         let model = frontmatter.model().filter(|model| *model != "inherit").map(str::to_owned);
-        Ok(Opened { loaded, body, model, notes })
+        Ok(Opened { loaded, text: SkillText { head, body }, model, notes })
     }
 
     /// The text of a skill as this session has pinned it.
-    pub(crate) async fn pinned_body(
+    pub(crate) async fn pinned_text(
         &self,
         loaded: &LoadedSkill,
         skill: Option<&CatalogSkill>,
-        session: &SessionKey,
-    ) -> Result<String, ToolOutcome> {
+    ) -> Result<SkillText, ToolOutcome> {
         self.check_size(&loaded.name, "arguments", loaded.arguments.len())?;
-        let text = self.inner.pinned_text(loaded, skill, session.session()).await;
+        let text = self.inner.pinned_text(loaded, skill, self.session.session()).await;
         let text = text.map_err(|error| content_failure(&error))?;
         text.ok_or_else(|| ToolOutcome::failed("content_lost", json!({"skill": loaded.name})))
     }
@@ -242,8 +267,8 @@ impl Engine<'_> {
         if loaded.call.is_some() {
             return self.is_in_transcript(loaded.call.as_deref(), "").await;
         }
-        match self.pinned_body(loaded, skill, self.session).await {
-            Ok(body) => self.is_in_transcript(None, &body).await,
+        match self.pinned_text(loaded, skill).await {
+            Ok(text) => self.is_in_transcript(None, &text.body).await,
             // It could not be given again; then it is assumed to be there.
             Err(_) => Ok(true),
         }
@@ -256,7 +281,7 @@ impl Engine<'_> {
     ) -> Result<Vec<ResourcePath>, ToolOutcome> {
         let docs = skill.docs().await.map_err(|error| {
             let path = skill.path().display().to_string();
-            read_failure(&path, &error)
+            read_failure(skill.name(), &path, &error)
         })?;
         Ok(docs.resources.into_iter().map(|doc| doc.path).collect())
     }
@@ -369,31 +394,29 @@ fn version(skill: &CatalogSkill) -> Option<String> {
     frontmatter.version().or_else(|| frontmatter.metadata_text("version")).map(str::to_owned)
 }
 
-/// What stands below the frontmatter.
-fn body_of(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
+/// What stands above the body, and the body.
+fn parts_of(bytes: &[u8]) -> Result<(&str, &str), std::str::Utf8Error> {
     let text = std::str::from_utf8(bytes)?;
-    match prowess_format::split(text, usize::MAX) {
-        Ok(split) => Ok(&text[split.body]),
-        Err(_) => Ok(text),
-    }
+    let body = prowess_format::split(text, usize::MAX).map_or(0, |split| split.body.start);
+    Ok(text.split_at(body))
 }
 
-fn unreadable(code: &'static str, path: &str, cause: &str) -> ToolOutcome {
-    ToolOutcome::failed(code, json!({"path": path, "cause": cause})).with_note(
+fn unreadable(code: &'static str, skill: &str, path: &str, cause: &str) -> ToolOutcome {
+    ToolOutcome::failed(code, json!({"skill": skill, "path": path, "cause": cause})).with_note(
         EventKind::SkillUnreadable,
         format!("Failed to read SKILL.md at {path}: {cause}"),
     )
 }
 
-fn read_failure(path: &str, error: &ReadError) -> ToolOutcome {
+fn read_failure(skill: &str, path: &str, error: &ReadError) -> ToolOutcome {
     match error {
         ReadError::TooLarge { limit, .. } => {
             let cause = format!("it is larger than {limit} bytes");
-            unreadable("skill_too_large", path, &cause).with_data("limit", *limit)
+            unreadable("skill_too_large", skill, path, &cause).with_data("limit", *limit)
         }
         error @ (ReadError::ContentChanged { .. } | ReadError::Replaced) => {
-            unreadable("skill_changed", path, &error.to_string())
+            unreadable("skill_changed", skill, path, &error.to_string())
         }
-        error => unreadable("skill_unreadable", path, &error.to_string()),
+        error => unreadable("skill_unreadable", skill, path, &error.to_string()),
     }
 }

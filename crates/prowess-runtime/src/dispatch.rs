@@ -1,5 +1,7 @@
-//! The one way of every tool call: visible? → gate → interceptors → tool → commit → event.
+//! The one way of every tool call: visible? → gate → policy → interceptors → tool → commit →
+//! event.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,17 +15,17 @@ use prowess_catalog::Snapshot;
 use serde_json::json;
 use tracing::Instrument;
 
+use crate::admission::Asked;
 use crate::commit::{Commit, StepCommit, initialisation};
 use crate::engine::Engine;
 use crate::event::EventKind;
-use crate::gate::{Declared, Registered, gate};
 use crate::interceptor::{Intercepted, Interception};
-use crate::message::{Message, Part, ToolCall, ToolResult, storable};
+use crate::message::{Expansion, Message, Part, ToolCall, ToolResult, storable};
 use crate::outcome::ToolOutcome;
-use crate::prompt::scope_of;
-use crate::runtime::{Inner, Runtime, stored_session};
+use crate::prompt::{Placement, scope_of};
+use crate::runtime::{Inner, Runtime, SkillView, stored_session};
 use crate::session::{AgentName, SessionKey, SessionState, StateDelta};
-use crate::store::Revision;
+use crate::store::{Revision, StoredSession};
 use crate::tool::{Effect, Invocation};
 use crate::transcript::answer_to;
 use crate::turn::RuntimeError;
@@ -135,7 +137,23 @@ impl Runtime {
         }
         let calls: Vec<ToolCall> = step.message.tool_calls().cloned().collect();
         let span = tracing::info_span!("prowess.step", %session, %agent, calls = calls.len());
-        Batch::new(&self.inner, session, agent, &step, &calls).run().instrument(span).await
+        let inner = &*self.inner;
+        let work = async {
+            let stored = stored_session(inner, session).await?;
+            let (catalog, mut view) = inner.skills_of(session, agent).await;
+            // Whoever has forgotten which skills there are looks again; a new session need not.
+            let has_forgotten = |state: &SessionState| state.skills.is_none();
+            if stored.session.agents.get(agent).is_some_and(has_forgotten) {
+                view = inner.view(&scope_of(session, agent), catalog.refresh().await);
+            }
+            let view = &*view;
+            let mut engine = Engine::new(inner, session, agent, view);
+            engine.transcript = step.transcript.as_deref();
+            engine.calls = calls.iter().map(|call| call.id.as_str()).collect();
+            let batch = Batch { inner, session, agent, view, step: &step, calls: &calls, engine };
+            batch.run(stored).await
+        };
+        work.instrument(span).await
     }
 }
 
@@ -143,44 +161,25 @@ pub(crate) struct Batch<'a> {
     pub(crate) inner: &'a Inner,
     pub(crate) session: &'a SessionKey,
     pub(crate) agent: &'a AgentName,
+    /// The skills that the agent sees.
+    pub(crate) view: &'a SkillView,
     pub(crate) step: &'a Step,
     pub(crate) calls: &'a [ToolCall],
     pub(crate) engine: Engine<'a>,
 }
 
 impl<'a> Batch<'a> {
-    fn new(
-        inner: &'a Inner,
-        session: &'a SessionKey,
-        agent: &'a AgentName,
-        step: &'a Step,
-        calls: &'a [ToolCall],
-    ) -> Self {
-        let mut engine = Engine::new(inner, session, agent);
-        engine.transcript = step.transcript.as_deref();
-        engine.calls = calls.iter().map(|call| call.id.as_str()).collect();
-        Self { inner, session, agent, step, calls, engine }
-    }
-
-    async fn run(&self) -> Result<StepResult, RuntimeError> {
-        let stored = stored_session(self.inner, self.session).await?;
+    async fn run(&self, stored: StoredSession) -> Result<StepResult, RuntimeError> {
         let state = stored.session.state(self.agent);
-        let (catalog, mut view) = self.inner.skills_of(self.session, self.agent).await;
-        // Whoever has forgotten which skills there are looks again; a new session need not.
-        let has_forgotten = |state: &SessionState| state.skills.is_none();
-        if stored.session.agents.get(self.agent).is_some_and(has_forgotten) {
-            let scope = scope_of(self.session, self.agent);
-            view = self.inner.view(&scope, catalog.refresh().await);
-        }
         let known = self.known(&state).await?;
-        let (ran, deltas) = self.run_all(&state, &view.snapshot, &view.declared, &known).await;
+        let (ran, deltas) = self.run_all(&state, &known).await;
         let (setup, excluded) =
-            initialisation(self.inner, &state, &view, self.session, self.agent).await?;
+            initialisation(self.inner, &state, self.view, self.session, self.agent).await?;
         let commit = Commit {
             inner: self.inner,
             session: self.session,
             agent: self.agent,
-            view: &view,
+            view: self.view,
             setup,
             excluded,
             deltas,
@@ -218,7 +217,9 @@ impl<'a> Batch<'a> {
 
     /// A stored result as the model has seen it.
     async fn expanded(&self, mut result: ToolResult) -> Result<ToolResult, RuntimeError> {
-        if let Some(expansion) = &result.expansion
+        let is_elsewhere =
+            |it: &&Expansion| it.pinned && self.inner.settings.placement == Placement::System;
+        if let Some(expansion) = result.expansion.as_ref().filter(|it| !is_elsewhere(it))
             && let Some(bytes) = self.inner.kept_or_lost(expansion.digest).await?
         {
             result.content = String::from_utf8_lossy(&bytes).into_owned();
@@ -229,11 +230,10 @@ impl<'a> Batch<'a> {
     async fn run_all(
         &self,
         state: &SessionState,
-        snapshot: &Snapshot,
-        declared: &Declared,
         known: &BTreeMap<usize, Known>,
     ) -> (Vec<Ran>, Vec<StateDelta>) {
         let caps = self.inner.settings.caps();
+        let snapshot = &self.view.snapshot;
         let mut working = Arc::new(state.clone());
         let mut deltas = Vec::new();
         let mut slots: Vec<Option<Ran>> = Vec::with_capacity(self.calls.len());
@@ -244,17 +244,17 @@ impl<'a> Batch<'a> {
                 slots[at] = Some(Ran::at_once(known.outcome(call)));
                 continue;
             }
-            let registered = match self.allowed(call, declared, &working) {
-                Ok(registered) => registered,
+            let asked = match self.asked(call, &working) {
+                Ok(asked) => asked,
                 Err(outcome) => {
                     deltas.push(StateDelta::new(at, &call.id, Vec::new()));
                     slots[at] = Some(Ran::at_once(outcome));
                     continue;
                 }
             };
-            match registered.tool.effect() {
+            match asked.registered.tool.effect() {
                 Effect::State => {
-                    let ran = self.run_one(call, registered, &working, snapshot).await;
+                    let ran = self.run_one(&asked, &working, snapshot).await;
                     let delta = StateDelta::new(at, &call.id, ran.outcome.changes.clone());
                     if !delta.changes.is_empty() {
                         let state = Arc::make_mut(&mut working);
@@ -266,7 +266,7 @@ impl<'a> Batch<'a> {
                 Effect::None => {
                     let state = Arc::clone(&working);
                     running.push(Box::pin(async move {
-                        (at, self.run_one(call, registered, &state, snapshot).await)
+                        (at, self.run_one(&asked, &state, snapshot).await)
                     }));
                 }
             }
@@ -279,44 +279,11 @@ impl<'a> Batch<'a> {
         (slots.into_iter().flatten().collect(), deltas)
     }
 
-    /// Whether a call may run: is the tool there, and its skill loaded?
-    fn allowed(
-        &self,
-        call: &ToolCall,
-        declared: &Declared,
-        state: &SessionState,
-    ) -> Result<&'a Registered, ToolOutcome> {
-        let tools = &self.inner.tools;
-        let unknown = || {
-            let mut names = tools.names();
-            names.retain(|name| *name != call.name);
-            let nearest = prowess_format::nearest_name(&call.name, names.iter().copied());
-            let data = json!({"tool": call.name, "available": names, "nearest": nearest});
-            ToolOutcome::failed("unknown_tool", data)
-        };
-        let registered = tools.get(&call.name).ok_or_else(unknown)?;
-        gate(&call.name, registered, declared, state).map_err(|skill| {
-            // It waits for a skill that is hidden: nothing of that is said.
-            let Some(skill) = skill else { return unknown() };
-            let data = json!({"tool": call.name, "skill": skill});
-            let message = format!("Tool '{}' blocked: skill '{skill}' is not loaded", call.name);
-            ToolOutcome::failed("skill_not_loaded", data)
-                .about(skill)
-                .with_note(EventKind::ToolBlocked, message)
-        })?;
-        Ok(registered)
-    }
-
-    async fn run_one(
-        &self,
-        call: &ToolCall,
-        registered: &Registered,
-        state: &SessionState,
-        snapshot: &Snapshot,
-    ) -> Ran {
+    async fn run_one(&self, asked: &Asked<'_>, state: &SessionState, snapshot: &Snapshot) -> Ran {
+        let call = &*asked.call;
         let span = tracing::info_span!("prowess.call", tool = %call.name, call = %call.id);
         let started = Instant::now();
-        let running = guarded(self.intercepted(call, registered, state, snapshot));
+        let running = guarded(self.intercepted(asked, state, snapshot));
         let mut outcome = running
             .instrument(span)
             .await
@@ -330,12 +297,11 @@ impl<'a> Batch<'a> {
 
     async fn intercepted(
         &self,
-        call: &ToolCall,
-        registered: &Registered,
+        asked: &Asked<'_>,
         state: &SessionState,
         snapshot: &Snapshot,
     ) -> ToolOutcome {
-        let mut call = std::borrow::Cow::Borrowed(call);
+        let mut call = Cow::Borrowed(&*asked.call);
         let mut passed = 0;
         let mut denied = None;
         for interceptor in &self.inner.interceptors {
@@ -353,6 +319,10 @@ impl<'a> Batch<'a> {
                 }
             }
         }
+        // What runs is what was allowed.
+        if let Cow::Owned(call) = &call {
+            denied = denied.or_else(|| self.check_policy(asked, call, state).err());
+        }
         let mut outcome = match denied {
             Some(denied) => denied,
             None => {
@@ -364,11 +334,11 @@ impl<'a> Batch<'a> {
                     call: &call,
                     engine: &self.engine,
                 };
-                registered.tool.call(invocation).await
+                asked.registered.tool.call(invocation).await
             }
         };
         for interceptor in self.inner.interceptors[..passed].iter().rev() {
-            self.inner.texts.render(&mut outcome);
+            self.inner.dialect.render(&mut outcome);
             outcome = interceptor.after(self.seen(&call, state), outcome).await;
         }
         outcome

@@ -7,14 +7,14 @@ use prowess_format::Digest;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
+use crate::dialect::is_said;
 use crate::disclose::GivenDoc;
 use crate::message::Message;
 use crate::outcome::ToolOutcome;
 use crate::prompt::scope_of;
-use crate::runtime::Inner;
+use crate::runtime::{Inner, SkillView};
 use crate::session::{AgentName, LoadedSkill, SelectedDoc, SessionKey, SessionState, WhenFull};
 use crate::settings::Settings;
-use crate::texts::is_said;
 use crate::tool::{Invocation, ToolFuture};
 use crate::transcript::result_of;
 use crate::visibility::Visibility;
@@ -24,6 +24,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) inner: &'a Inner,
     pub(crate) session: &'a SessionKey,
     pub(crate) agent: &'a AgentName,
+    /// The skills that the agent sees.
+    pub(crate) view: &'a SkillView,
     /// The conversation as the model sees it, if the caller knows.
     pub(crate) transcript: Option<&'a [Message]>,
     /// The calls of this step: their results will be in the conversation.
@@ -33,11 +35,17 @@ pub(crate) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    pub(crate) fn new(inner: &'a Inner, session: &'a SessionKey, agent: &'a AgentName) -> Self {
+    pub(crate) fn new(
+        inner: &'a Inner,
+        session: &'a SessionKey,
+        agent: &'a AgentName,
+        view: &'a SkillView,
+    ) -> Self {
         Self {
             inner,
             session,
             agent,
+            view,
             transcript: None,
             calls: BTreeSet::new(),
             stored: OnceCell::new(),
@@ -53,6 +61,11 @@ impl<'a> Engine<'a> {
         let scope = scope_of(self.session, self.agent);
         let base = self.inner.catalog_of(&scope).refresh().await;
         self.inner.view(&scope, base).snapshot.clone()
+    }
+
+    /// What is said of the tools of a skill in its text.
+    pub(crate) fn described_tools(&self, skill: &str) -> String {
+        self.inner.described_tools(self.view, skill)
     }
 
     /// How far a skill shows itself to this agent.

@@ -1,18 +1,22 @@
 //! Which tools are there, and which of them wait for a skill.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use prowess_catalog::{CatalogSkill, Snapshot, Trust};
 
+use crate::dialect::{Dialect, ToolWords};
 use crate::session::SessionState;
-use crate::tool::Tool;
-use crate::tools::is_load_tool;
+use crate::tool::{Tool, ToolDeclaration};
+use crate::tools::{GENERIC, load_tools};
 
 /// The tools of a runtime, by name.
-#[derive(Clone, Default)]
 pub(crate) struct ToolTable {
     tools: HashMap<String, Registered>,
+    /// The tools by which skills are managed.
+    managing: HashSet<String>,
+    /// The one tool through which the tools of all skills can be called, where that is the way.
+    generic: Option<(ToolWords, ToolDeclaration)>,
 }
 
 /// A tool, and the skill that a host ties it to.
@@ -23,34 +27,63 @@ pub(crate) struct Registered {
 }
 
 impl ToolTable {
-    pub(crate) fn insert(&mut self, tool: Arc<dyn Tool>, skill: Option<String>) {
-        let name = tool.declaration().name.clone();
-        self.tools.insert(name, Registered { tool, skill });
+    /// The load tools of a dialect, and those of a host; the latter take the place of the former.
+    pub(crate) fn new(dialect: &Dialect, has_generic: bool, host: Vec<Registered>) -> Self {
+        let loading = load_tools(dialect).into_iter();
+        let mut table = Self { tools: HashMap::new(), managing: HashSet::new(), generic: None };
+        for tool in loading.map(|tool| Registered { tool, skill: None }) {
+            table.managing.insert(tool.tool.declaration().name.clone());
+            table.insert(tool);
+        }
+        for tool in host {
+            table.insert(tool);
+        }
+        if let Some(words) = dialect.words(GENERIC.name).filter(|_| has_generic) {
+            table.managing.insert(words.name.clone());
+            table.generic = Some((words.clone(), GENERIC.declaration(words)));
+        }
+        table
+    }
+
+    fn insert(&mut self, registered: Registered) {
+        self.tools.insert(registered.tool.declaration().name.clone(), registered);
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Registered> {
         self.tools.get(name)
     }
 
-    /// The names, sorted.
-    pub(crate) fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        names
+    /// What the one tool for all tools of skills is called, if there is one.
+    pub(crate) fn generic(&self) -> Option<&(ToolWords, ToolDeclaration)> {
+        self.generic.as_ref()
+    }
+
+    /// Whether skills are managed with this tool.
+    pub(crate) fn manages(&self, name: &str) -> bool {
+        self.managing.contains(name)
+    }
+
+    /// All tools, by name.
+    pub(crate) fn all(&self) -> Vec<(&str, &Registered)> {
+        let mut all: Vec<(&str, &Registered)> =
+            self.tools.iter().map(|(name, tool)| (name.as_str(), tool)).collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all
     }
 }
 
-/// Which skills declare which tools, in one snapshot.
+/// Which tools wait for which skills, in one snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
-    /// For each tool: the skills that declare it and want to be loaded first. Who is hidden shuts
-    /// a tool, but cannot open it.
+    /// For each tool that waits: the skills that open it. Who is hidden shuts a tool, but cannot
+    /// open it.
     tools: HashMap<String, Vec<String>>,
 }
 
 impl Declared {
-    /// What the skills of a snapshot declare, for somebody who sees some of them.
-    pub(crate) fn of(snapshot: &Snapshot, seen: &Snapshot) -> Self {
+    /// What the skills of a snapshot declare, for somebody who sees some of them, and what a host
+    /// ties to skills.
+    pub(crate) fn of(snapshot: &Snapshot, seen: &Snapshot, table: &ToolTable) -> Self {
         let mut tools: HashMap<String, Vec<String>> = HashMap::new();
         // Who is not trusted does not shut a tool of the host.
         let trusted = |skill: &&CatalogSkill| skill.trust() == Trust::Trusted;
@@ -63,13 +96,24 @@ impl Declared {
         for skill in snapshot.skills().iter().filter(trusted) {
             for (tool, requires_loaded) in declarations(skill) {
                 // No skill can lock the tools by which skills are loaded.
-                if requires_loaded && !is_load_tool(&tool) {
+                if requires_loaded && !table.manages(&tool) {
                     let opens = tools.entry(tool).or_default();
                     opens.extend(is_seen(skill).then(|| skill.name().to_owned()));
                 }
             }
         }
+        for (tool, registered) in &table.tools {
+            if let Some(skill) = &registered.skill {
+                let is_seen = seen.get(skill).is_ok();
+                tools.insert(tool.clone(), is_seen.then(|| skill.clone()).into_iter().collect());
+            }
+        }
         Self { tools }
+    }
+
+    /// The skills that a tool waits for, as far as they are seen; `None` if it waits for none.
+    pub(crate) fn skills(&self, tool: &str) -> Option<&[String]> {
+        self.tools.get(tool).map(Vec::as_slice)
     }
 }
 
@@ -88,6 +132,15 @@ fn declarations(skill: &CatalogSkill) -> Vec<(String, bool)> {
     configured.chain(frontmatter.include_tools().into_iter().map(|tool| (tool, true))).collect()
 }
 
+/// Why a tool can be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// It waits for nobody.
+    ToAll,
+    /// The skill is loaded that brings it.
+    BySkill,
+}
+
 /// Whether a tool may be called now; if not, the skill to load, if there is one to be seen.
 ///
 /// A tool that a host ties to a skill waits for that skill. A tool that skills declare waits for
@@ -95,16 +148,15 @@ fn declarations(skill: &CatalogSkill) -> Vec<(String, bool)> {
 /// another one keeps shut. Every other tool is free, and the load tools always are.
 pub(crate) fn gate<'a>(
     name: &str,
-    registered: &'a Registered,
+    registered: &Registered,
     declared: &'a Declared,
     state: &SessionState,
-) -> Result<(), Option<&'a str>> {
-    if let Some(skill) = &registered.skill {
-        return if state.is_loaded(skill) { Ok(()) } else { Err(Some(skill)) };
-    }
-    let Some(skills) = declared.tools.get(name) else { return Ok(()) };
-    match skills.iter().any(|skill| state.is_loaded(skill)) {
-        true => Ok(()),
+) -> Result<Open, Option<&'a str>> {
+    let Some(skills) = declared.skills(name) else { return Ok(Open::ToAll) };
+    // What a session has loaded stays, even if nobody else can find it any more.
+    let tied = registered.skill.as_ref().is_some_and(|skill| state.is_loaded(skill));
+    match tied || skills.iter().any(|skill| state.is_loaded(skill)) {
+        true => Ok(Open::BySkill),
         false => Err(skills.first().map(String::as_str)),
     }
 }

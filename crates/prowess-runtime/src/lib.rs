@@ -7,24 +7,27 @@
 #![allow(clippy::result_large_err, reason = "a failure is an outcome, and is moved once")]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod admission;
 mod begin_turn;
 mod builder;
 mod commit;
+mod dialect;
 mod disclose;
 mod dispatch;
 mod engine;
 mod event;
+mod exposure;
 mod gate;
 mod interceptor;
 pub mod interop;
 mod message;
 mod outcome;
+mod policy;
 mod prompt;
 mod runtime;
 mod session;
 mod settings;
 mod store;
-mod texts;
 mod tool;
 mod tools;
 mod transcript;
@@ -32,30 +35,33 @@ mod turn;
 mod visibility;
 
 pub use builder::RuntimeBuilder;
+pub use dialect::{Dialect, DialectError};
 pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
+pub use exposure::Exposure;
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
 pub use message::{
     Expansion, Given, MAX_NESTING, Message, Part, Role, ToolCall, ToolResult, Usage,
 };
 pub use outcome::{ArtifactRef, ToolOutcome};
+pub use policy::{ALWAYS_ALLOWED, AllowedToolsPolicy, AllowedToolsUnion};
 pub use prompt::{
-    Budget, InvalidBudget, ListedSkill, Listing, ListingMode, ListingSlot, MAX_DESCRIPTION,
-    MAX_WARNING, MAX_WARNINGS, Placement, Prompt, PromptRequest, TokenCounter, estimate_tokens,
+    Budget, InvalidBudget, ListedSkill, Listing, ListingMode, ListingOrder, ListingRest,
+    ListingSlot, MAX_DESCRIPTION, MAX_WARNING, MAX_WARNINGS, ManualOnly, Placement, Prompt,
+    PromptRequest, TokenCounter, estimate_tokens,
 };
 pub use runtime::{Blocked, Runtime};
 pub use session::{
     AgentName, Applied, Caps, Change, DocMode, DocSelection, InvalidAgentName, InvalidSessionKey,
     KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource, REMEMBERED_CALLS,
     Refusal, Reset, SelectedDoc, Session, SessionDelta, SessionKey, SessionState, Since,
-    StateDelta, WhenFull,
+    StateDelta, ToolRules, WhenFull,
 };
 pub use settings::{Guidance, InvalidSettings, ListingSettings, LoadMode, Settings};
 pub use store::{
     Lifetime, MemorySessions, Revision, SessionStore, SessionSummary, StoreError, StoreFuture,
     StoredSession,
 };
-pub use texts::{Texts, TextsError};
 pub use tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit, tool_fn};
 pub use transcript::result_of;
 pub use turn::{LoadRequest, RuntimeError, Turn, TurnRequest};

@@ -141,6 +141,9 @@ pub struct Expansion {
     pub skill: String,
     /// The turn in which it was given.
     pub turn: u64,
+    /// Whether the state pins it: where loaded text stands in the system prompt, it is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
 }
 
 /// What a request cost, in tokens.

@@ -45,9 +45,13 @@ pub struct ToolOutcome {
     /// What else happened.
     #[serde(skip)]
     pub(crate) notes: Vec<(EventKind, String)>,
-    /// Whether the content is still to be written by [`crate::Texts::render`].
+    /// Whether the content is still to be written in the words of the dialect.
     #[serde(skip)]
     pub(crate) is_unwritten: bool,
+    /// Whether the state pins what the content holds beyond the stub: where loaded text stands in
+    /// the system prompt, the stub is all that a result says.
+    #[serde(skip)]
+    pub(crate) is_pinned: bool,
 }
 
 /// An output that was kept: a name and a version.
@@ -73,6 +77,7 @@ impl ToolOutcome {
             skill: None,
             notes: Vec::new(),
             is_unwritten: false,
+            is_pinned: false,
         }
     }
 
@@ -122,6 +127,12 @@ impl ToolOutcome {
     /// Adds an output that was kept.
     pub fn with_artifact(mut self, artifact: ArtifactRef) -> Self {
         self.artifacts.push(artifact);
+        self
+    }
+
+    /// The state pins what it says beyond the stub.
+    pub(crate) fn pinned(mut self) -> Self {
+        self.is_pinned = true;
         self
     }
 

@@ -10,17 +10,16 @@ use prowess_catalog::{
 use prowess_format::Digest;
 
 use crate::builder::RuntimeBuilder;
+use crate::dialect::Dialect;
 use crate::event::{Event, EventSink};
-use crate::gate::{Declared, ToolTable, gate};
+use crate::gate::{Declared, Open, ToolTable, gate};
 use crate::interceptor::Interceptor;
-use crate::message::Message;
+use crate::message::{Message, ToolCall};
 use crate::prompt::{TokenCounter, default_counter, least_characters, scope_of};
 use crate::session::{AgentName, Change, KnownSkills, SessionDelta, SessionKey, SessionState};
 use crate::settings::Settings;
 use crate::store::{MemorySessions, Revision, SessionStore, StoreError, StoredSession};
-use crate::texts::Texts;
 use crate::tool::{ToolDeclaration, Toolkit};
-use crate::tools::load_tools;
 use crate::turn::RuntimeError;
 use crate::visibility::{Visibilities, Visibility, own_visibility};
 
@@ -68,9 +67,7 @@ pub(crate) struct Inner {
     pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) settings: Settings,
-    pub(crate) texts: Texts,
-    /// What a model is told about all tools.
-    pub(crate) declarations: OnceLock<Arc<[ToolDeclaration]>>,
+    pub(crate) dialect: Dialect,
     /// What a model is told about using skills.
     pub(crate) guidance: OnceLock<String>,
 }
@@ -90,6 +87,8 @@ pub(crate) struct SkillView {
     pub(crate) declared: Declared,
     /// What a listing must know of each skill, in the order of the snapshot.
     pub(crate) briefs: Vec<Brief>,
+    /// The tools that a model is told of whatever is loaded.
+    pub(crate) declarations: OnceLock<Arc<[ToolDeclaration]>>,
     known: OnceLock<KnownSkills>,
     told: OnceLock<KnownSkills>,
 }
@@ -104,8 +103,8 @@ pub(crate) struct Brief {
 }
 
 impl SkillView {
-    fn new(base: Snapshot, snapshot: Snapshot) -> Arc<Self> {
-        let declared = Declared::of(&base, &snapshot);
+    fn new(base: Snapshot, snapshot: Snapshot, tools: &ToolTable) -> Arc<Self> {
+        let declared = Declared::of(&base, &snapshot, tools);
         let brief = |skill: &CatalogSkill| Brief {
             own: own_visibility(skill),
             least: least_characters(skill.found().description()),
@@ -116,6 +115,7 @@ impl SkillView {
             snapshot,
             declared,
             briefs,
+            declarations: OnceLock::new(),
             known: OnceLock::new(),
             told: OnceLock::new(),
         })
@@ -140,19 +140,16 @@ impl std::fmt::Debug for Runtime {
 impl Runtime {
     /// Begins an engine over a catalog.
     pub fn builder(catalog: Catalog) -> RuntimeBuilder {
-        let mut tools = ToolTable::default();
-        for tool in load_tools() {
-            tools.insert(tool, None);
-        }
         RuntimeBuilder {
             catalog,
             sessions: Arc::new(MemorySessions::new()),
             content: Arc::new(MemoryContent::default()),
-            tools,
+            tools: Vec::new(),
             toolkits: Vec::new(),
             interceptors: Vec::new(),
             sinks: Vec::new(),
-            settings: Settings::default(),
+            dialect: None,
+            settings: None,
             filter: None,
             counter: default_counter(),
         }
@@ -173,16 +170,16 @@ impl Runtime {
         &self.inner.content
     }
 
-    /// The declarations of all tools, sorted by name.
-    pub fn declarations(&self) -> Arc<[ToolDeclaration]> {
-        self.inner.declarations()
+    /// How a model is spoken to.
+    pub fn dialect(&self) -> &Dialect {
+        &self.inner.dialect
     }
 
-    /// Whether a tool could be called now: it is there, and its skill is loaded. Every call is
-    /// asked this first.
+    /// Whether a call could be carried out now: the tool is there, its skill is loaded, and the
+    /// policy allows it. Every call is asked this first.
     pub fn check(
         &self,
-        tool: &str,
+        call: &ToolCall,
         state: &SessionState,
         snapshot: &Snapshot,
     ) -> Result<(), Blocked> {
@@ -191,16 +188,22 @@ impl Runtime {
         let scoped = self.inner.scoped.lock().unwrap_or_else(PoisonError::into_inner);
         let scoped = scoped.values().filter_map(|it| it.view.as_ref()).find(is_it).cloned();
         let known = shared.as_ref().filter(is_it).or(scoped.as_ref());
-        let fresh = known.is_none().then(|| Declared::of(snapshot, snapshot));
+        let fresh = known.is_none().then(|| Declared::of(snapshot, snapshot, &self.inner.tools));
         let declared = known.map(|view| &view.declared).or(fresh.as_ref());
-        match (self.inner.tools.get(tool), declared) {
-            (Some(registered), Some(declared)) => {
-                gate(tool, registered, declared, state).map_err(|skill| match skill {
-                    Some(skill) => Blocked::SkillNotLoaded(skill.to_owned()),
-                    None => Blocked::UnknownTool,
-                })
+        let (Some(registered), Some(declared)) = (self.inner.tools.get(&call.name), declared)
+        else {
+            return Err(Blocked::UnknownTool);
+        };
+        match gate(&call.name, registered, declared, state) {
+            Ok(Open::BySkill) => Ok(()),
+            Ok(Open::ToAll) if self.inner.tools.manages(&call.name) => Ok(()),
+            Ok(Open::ToAll) => {
+                let policy = self.inner.settings.policy();
+                let allowed = policy.check(&call.name, &call.arguments, state);
+                allowed.map_err(|_| Blocked::NotAllowed)
             }
-            _ => Err(Blocked::UnknownTool),
+            Err(Some(skill)) => Err(Blocked::SkillNotLoaded(skill.to_owned())),
+            Err(None) => Err(Blocked::UnknownTool),
         }
     }
 
@@ -305,22 +308,6 @@ async fn on_a_thread<T: Send + 'static>(
 }
 
 impl Inner {
-    /// The declarations of all tools, sorted by name.
-    pub(crate) fn declarations(&self) -> Arc<[ToolDeclaration]> {
-        let make = || {
-            let tools = self.tools.names().into_iter().filter_map(|name| self.tools.get(name));
-            let declarations = tools.map(|registered| {
-                let mut declaration = registered.tool.declaration().clone();
-                if let Some(text) = self.settings.tool_descriptions.get(&declaration.name) {
-                    declaration.description.clone_from(text);
-                }
-                declaration
-            });
-            declarations.collect()
-        };
-        Arc::clone(self.declarations.get_or_init(make))
-    }
-
     /// The catalog and the skills that an agent of a session can see.
     pub(crate) async fn skills_of(
         &self,
@@ -344,7 +331,7 @@ impl Inner {
             if let Some(view) = self.shared.load_full().filter(is_current) {
                 return view;
             }
-            let view = SkillView::new(base.clone(), base);
+            let view = SkillView::new(base.clone(), base, &self.tools);
             self.shared.store(Some(Arc::clone(&view)));
             return view;
         }
@@ -354,7 +341,7 @@ impl Inner {
             return view;
         }
         let visible = self.visibilities.visible(scope, &base);
-        let view = SkillView::new(base, visible);
+        let view = SkillView::new(base, visible, &self.tools);
         if let Some(entry) = entry {
             entry.view = Some(Arc::clone(&view));
         }
@@ -433,6 +420,8 @@ pub enum Blocked {
     UnknownTool,
     /// This skill must be loaded first.
     SkillNotLoaded(String),
+    /// The policy does not allow it.
+    NotAllowed,
 }
 
 /// A session and what its store knows of it.

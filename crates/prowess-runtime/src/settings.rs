@@ -1,10 +1,15 @@
 //! What a host can set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use prowess_catalog::ResourceScope;
 use serde::{Deserialize, Serialize};
 
-use crate::prompt::{Budget, ListingMode, ListingSlot, Placement};
+use crate::exposure::Exposure;
+use crate::policy::{ALWAYS_ALLOWED, AllowedToolsPolicy, AllowedToolsUnion, Policy};
+use crate::prompt::{
+    Budget, ListingMode, ListingOrder, ListingRest, ListingSlot, ManualOnly, Placement,
+};
 use crate::session::{Caps, WhenFull};
 use crate::visibility::Visibility;
 
@@ -61,6 +66,9 @@ impl From<Guidance> for String {
 /// budget = 16000                 # characters; or "4000 tokens", "2% of 200000"
 /// mode = "stable"                # or "live"
 /// slot = "system_prompt"         # or "tool_description"
+/// order = "name"                 # or "discovery"
+/// rest = "named"                 # who does not fit; or "counted", outside of the budget
+/// manual_only = "hide"           # skills that only people load; or "mark"
 /// guidance = "default"           # or "none", or your own words
 /// template = "Skills:\n{{ entries }}"
 /// ```
@@ -74,6 +82,12 @@ pub struct ListingSettings {
     pub mode: ListingMode,
     /// Where it stands.
     pub slot: ListingSlot,
+    /// Who comes first.
+    pub order: ListingOrder,
+    /// What is said of those who do not fit.
+    pub rest: ListingRest,
+    /// What is said of skills that only people can load.
+    pub manual_only: ManualOnly,
     /// What a model is told about using skills.
     pub guidance: Guidance,
     /// What stands around the entries, if not the default: a template that holds `{{ entries }}`.
@@ -93,6 +107,11 @@ pub struct ListingSettings {
 /// max_commit_attempts = 32
 /// placement = "tool_result"      # where loaded text stands; or "system"
 /// max_context_tokens = 20000     # of loaded text whose own message is gone
+/// resources = "one_level"        # of a skill that are named; or "recursive", "three_folders"
+/// exposure = "on_load"           # of the tools that a skill brings; or "declared", "generic"
+/// allowed_tools_policy = "recommend"   # or "restrict"
+/// allowed_tools_union = "lenient"      # or "strict"
+/// always_allowed_tools = ["load_skill", "write_todos", "read_file", "ls"]
 ///
 /// [runtime.visibility]           # listed, name-only, manual-only or hidden
 /// deploy = "manual-only"
@@ -120,6 +139,17 @@ pub struct Settings {
     pub placement: Placement,
     /// How many tokens of loaded text come back whose own message is gone.
     pub max_context_tokens: usize,
+    /// Which resources of a loaded skill are named.
+    pub resources: ResourceScope,
+    /// How a model comes to know of the tools that a skill brings.
+    pub exposure: Exposure,
+    /// What `allowed-tools` means.
+    pub allowed_tools_policy: AllowedToolsPolicy,
+    /// What a loaded skill without `allowed-tools` does to the restriction by others.
+    pub allowed_tools_union: AllowedToolsUnion,
+    /// The tools that are never restricted, in place of [`ALWAYS_ALLOWED`]. The tools by which
+    /// skills are managed, and those that a loaded skill brings, never are.
+    pub always_allowed_tools: BTreeSet<String>,
     /// How skills are listed.
     pub listing: ListingSettings,
     /// How far skills show themselves, by name.
@@ -145,6 +175,11 @@ impl Default for Settings {
             max_commit_attempts: 32,
             placement: Placement::default(),
             max_context_tokens: 20_000,
+            resources: ResourceScope::default(),
+            exposure: Exposure::default(),
+            allowed_tools_policy: AllowedToolsPolicy::default(),
+            allowed_tools_union: AllowedToolsUnion::default(),
+            always_allowed_tools: ALWAYS_ALLOWED.map(str::to_owned).into(),
             listing: ListingSettings::default(),
             visibility: BTreeMap::new(),
             tool_descriptions: BTreeMap::new(),
@@ -169,6 +204,11 @@ impl Settings {
         with_max_commit_attempts max_commit_attempts: usize;
         with_placement placement: Placement;
         with_max_context_tokens max_context_tokens: usize;
+        with_resources resources: ResourceScope;
+        with_exposure exposure: Exposure;
+        with_allowed_tools_policy allowed_tools_policy: AllowedToolsPolicy;
+        with_allowed_tools_union allowed_tools_union: AllowedToolsUnion;
+        with_always_allowed_tools always_allowed_tools: BTreeSet<String>;
         with_listing listing: ListingSettings;
         with_visibility visibility: BTreeMap<String, Visibility>;
         with_tool_descriptions tool_descriptions: BTreeMap<String, String>;
@@ -177,6 +217,14 @@ impl Settings {
     /// The settings in a section `[runtime]`.
     pub fn from_table(table: toml::Table) -> Result<Self, InvalidSettings> {
         table.try_into().map_err(|error| InvalidSettings(Box::new(error)))
+    }
+
+    pub(crate) fn policy(&self) -> Policy<'_> {
+        Policy {
+            policy: self.allowed_tools_policy,
+            union: self.allowed_tools_union,
+            always_allowed: &self.always_allowed_tools,
+        }
     }
 
     /// What bounds a session's state.

@@ -134,7 +134,11 @@ async fn hiding_a_skill_opens_none_of_its_tools_and_does_not_name_it() {
     assert_eq!((refused.code.as_ref(), unknown.code.as_ref()), ("unknown_tool", "unknown_tool"));
     assert!(!refused.content.contains("'sql'"), "{}", refused.content);
     let snapshot = world.runtime.snapshot(&world.session, &world.agent).await;
-    let checked = world.runtime.check("sql_query", &world.state().await, &snapshot);
+    let checked = world.runtime.check(
+        &world.tool_call("sql_query", json!({})),
+        &world.state().await,
+        &snapshot,
+    );
     assert_eq!(checked, Err(Blocked::UnknownTool));
 }
 

@@ -298,7 +298,7 @@ impl ResourceWalk<'_> {
             self.leave_out(path.as_str(), LeftOutReason::Special);
         } else if self.files.trust == Trust::Untrusted && stamp.has_other_names() {
             self.leave_out(path.as_str(), LeftOutReason::HardLink);
-        } else if depth > 0 || self.scope != ResourceScope::ThreeFolders {
+        } else {
             if self.found.len() >= self.files.limits.resources {
                 self.is_full = true;
                 return self.leave_out(path.as_str(), LeftOutReason::TooMany);

@@ -148,13 +148,6 @@ impl Source for MemorySource {
         skill: &'a FoundSkill,
         scope: ResourceScope,
     ) -> SourceFuture<'a, Result<ResourceListing, ReadError>> {
-        let is_in_scope = |path: &str| match scope {
-            ResourceScope::OneLevel => path.matches('/').count() <= 1,
-            ResourceScope::Recursive => true,
-            ResourceScope::ThreeFolders => path.split_once('/').is_some_and(|(folder, rest)| {
-                matches!(folder, "scripts" | "references" | "assets") && !rest.contains('/')
-            }),
-        };
         let invalid = |path: &&String| ResourcePath::parse(path).is_err();
         let left_out = (self.files(skill).into_iter())
             .flat_map(BTreeMap::keys)
@@ -165,7 +158,7 @@ impl Source for MemorySource {
             .files(skill)
             .into_iter()
             .flatten()
-            .filter(|(path, _)| path.as_str() != skill.file && is_in_scope(path))
+            .filter(|(path, _)| path.as_str() != skill.file && scope.holds(path))
             .filter_map(|(path, file)| {
                 let path = ResourcePath::parse(path).ok()?;
                 Some(Resource {

@@ -13,6 +13,7 @@ use super::CatalogArgs;
 Examples:
   prowess call load_skill '{\"skill\": \"release-notes\"}' --source examples/skills
   prowess call list_loaded_skills
+  prowess call skill_load '{\"skill\": \"release-notes\"}' --dialect trpc
   prowess call skill_select_docs '{\"skill\": \"release-notes\", \"docs\": [\"references/style.md\"]}' --json")]
 pub(crate) struct CallArgs {
     /// The tool.
@@ -28,6 +29,9 @@ pub(crate) struct CallArgs {
     /// Begin a new turn first.
     #[arg(long)]
     pub(crate) new_turn: bool,
+
+    #[command(flatten)]
+    pub(crate) dialect: DialectArgs,
 
     #[command(flatten)]
     pub(crate) catalog: CatalogArgs,
@@ -47,6 +51,9 @@ pub(crate) struct PromptArgs {
     pub(crate) system: Option<String>,
 
     #[command(flatten)]
+    pub(crate) dialect: DialectArgs,
+
+    #[command(flatten)]
     pub(crate) catalog: CatalogArgs,
 
     /// Print JSON.
@@ -63,6 +70,9 @@ pub(crate) struct ReplayArgs {
     /// Where the skills are that some of the built-in conversations use.
     #[arg(long, value_name = "FOLDER", default_value = "../shared/corpus")]
     pub(crate) corpus: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) dialect: DialectArgs,
 
     /// Print JSON.
     #[arg(long)]
@@ -86,6 +96,14 @@ pub(crate) struct BudgetArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How the model is spoken to.
+#[derive(Debug, Args)]
+pub(crate) struct DialectArgs {
+    /// The dialect: prowess, deepagents, trpc, eino, langchain_docker, or the path of a file.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dialect: Option<String>,
 }
 
 /// Which session, and which agent in it.

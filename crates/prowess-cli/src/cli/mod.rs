@@ -3,8 +3,8 @@
 mod engine;
 
 pub(crate) use engine::{
-    BudgetArgs, CallArgs, PromptArgs, ReplayArgs, SessionArgs, SessionCommand, SessionImportArgs,
-    SessionShowArgs,
+    BudgetArgs, CallArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs, SessionCommand,
+    SessionImportArgs, SessionShowArgs,
 };
 
 use std::path::PathBuf;

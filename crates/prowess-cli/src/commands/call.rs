@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Usage);
         }
     };
-    let engine = LocalEngine::open(&arguments.catalog)?;
+    let engine = LocalEngine::open(&arguments.catalog, Some(&arguments.dialect))?;
     let call = ToolCall::new(uuid::Uuid::now_v7().to_string(), &arguments.tool, parsed);
     let id = call.id.clone();
     let outcome = match engine.wait(call_tool(&engine, arguments, call)) {

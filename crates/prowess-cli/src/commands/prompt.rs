@@ -12,7 +12,7 @@ use crate::report;
 use crate::terminal::{safe, safe_line};
 
 pub(crate) fn run(arguments: &PromptArgs) -> anyhow::Result<Outcome> {
-    let engine = LocalEngine::open(&arguments.catalog)?;
+    let engine = LocalEngine::open(&arguments.catalog, Some(&arguments.dialect))?;
     let mut request = PromptRequest::new();
     request.system.clone_from(&arguments.system);
     let (session, agent) = (&arguments.place.session, &arguments.place.agent);

@@ -36,7 +36,7 @@ fn without_skills() -> CatalogArgs {
 }
 
 fn list(json: bool) -> anyhow::Result<Outcome> {
-    let engine = LocalEngine::open(&without_skills())?;
+    let engine = LocalEngine::open(&without_skills(), None)?;
     let sessions = engine.wait(engine.runtime.sessions().list())?;
     if json {
         report::print_json(&json!({"sessions": sessions}))?;
@@ -60,7 +60,7 @@ fn list(json: bool) -> anyhow::Result<Outcome> {
 
 fn show(arguments: &SessionShowArgs) -> anyhow::Result<Outcome> {
     let form = Form::of_flag(arguments.json);
-    let engine = LocalEngine::open(&arguments.catalog)?;
+    let engine = LocalEngine::open(&arguments.catalog, None)?;
     let key = &arguments.session;
     let Some(stored) = engine.wait(engine.runtime.sessions().get(key))? else {
         return no_session(key, form);
@@ -187,7 +187,7 @@ fn import(arguments: &SessionImportArgs) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Usage);
         }
     };
-    let engine = LocalEngine::open(&arguments.catalog)?;
+    let engine = LocalEngine::open(&arguments.catalog, None)?;
     let (session, agent) = (&arguments.place.session, &arguments.place.agent);
     let snapshot = engine.wait(engine.runtime.snapshot(session, agent));
     let imported = match interop::import(arguments.format, &value, agent, &snapshot) {
@@ -230,7 +230,7 @@ fn read(file: &PathBuf) -> anyhow::Result<String> {
 
 fn end(key: &SessionKey, json: bool) -> anyhow::Result<Outcome> {
     let form = Form::of_flag(json);
-    let engine = LocalEngine::open(&without_skills())?;
+    let engine = LocalEngine::open(&without_skills(), None)?;
     if !engine.wait(engine.runtime.sessions().delete(key))? {
         return no_session(key, form);
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anstream::stdout;
-use prowess_runtime::{LoadMode, Placement};
+use prowess_runtime::{Dialect, LoadMode, Placement};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -62,11 +62,15 @@ pub(crate) struct PlayedScenario {
 /// that is said.
 pub(crate) fn play_all(arguments: &ReplayArgs) -> anyhow::Result<Vec<PlayedScenario>> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let dialect = match &arguments.dialect.dialect {
+        Some(asked) => Dialect::find(asked)?,
+        None => Dialect::built_in()?,
+    };
     let mut all = Vec::new();
     for scenario in Scenario::all(&arguments.scenarios)? {
         let mut layouts = Vec::new();
         for layout in LAYOUTS {
-            match runtime.block_on(play(&scenario, layout, &arguments.corpus))? {
+            match runtime.block_on(play(&scenario, layout, &arguments.corpus, &dialect))? {
                 Some(played) => layouts.push((layout, played)),
                 None => break,
             }

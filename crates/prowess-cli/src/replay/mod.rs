@@ -2,6 +2,7 @@
 
 mod cache;
 mod scenario;
+mod translate;
 
 pub(crate) use cache::{Cached, cached};
 pub(crate) use scenario::Scenario;
@@ -12,11 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use prowess_catalog::{Catalog, ResourceScope};
 use prowess_runtime::{
-    AgentName, Guidance, LoadMode, LoadRequest, Message, Part, Placement, Prompt, PromptRequest,
-    Runtime, SessionKey, Settings, Step, ToolCall, ToolDeclaration, ToolOutcome, TurnRequest,
-    WhenFull, tool_fn,
+    AgentName, Dialect, Guidance, LoadMode, LoadRequest, Message, Part, Placement, Prompt,
+    PromptRequest, Runtime, SessionKey, Settings, Step, ToolCall, ToolDeclaration, ToolOutcome,
+    TurnRequest, WhenFull, tool_fn,
 };
 
+use self::translate::Translator;
 use crate::commands::prompt::message_text;
 use crate::tokens;
 
@@ -54,8 +56,8 @@ impl Layout {
         }
     }
 
-    fn settings(self) -> Settings {
-        let mut settings = Settings::default();
+    fn settings(self, dialect: &Dialect) -> Settings {
+        let mut settings = dialect.settings().clone();
         let (placement, mode) = match self {
             Self::Prowess(placement, mode) => (placement, mode),
             Self::TrpcSystem | Self::TrpcToolResult | Self::Everything { .. } => {
@@ -104,25 +106,38 @@ pub(crate) async fn play(
     scenario: &Scenario,
     layout: Layout,
     corpus: &Path,
+    dialect: &Dialect,
 ) -> anyhow::Result<Option<Played>> {
     let Some(catalog) = scenario.catalog(corpus)? else { return Ok(None) };
     catalog.refresh().await;
     let answers: Arc<Mutex<VecDeque<String>>> = Arc::default();
+    // What others do is modelled in our own words.
+    let dialect = match layout {
+        Layout::TrpcSystem | Layout::TrpcToolResult => Dialect::built_in()?,
+        _ => dialect.clone(),
+    };
     let mut builder = Runtime::builder(catalog.clone())
-        .settings(layout.settings())
+        .settings(layout.settings(&dialect))
+        .dialect(dialect.clone())
         .token_counter(Arc::new(tokens::count));
+    let mut declarations = Vec::new();
     for tool in &scenario.tool {
         let parameters = serde_json::from_str(&tool.parameters)?;
-        let declaration = ToolDeclaration::new(&tool.name, &tool.description, parameters);
+        declarations.push(ToolDeclaration::new(&tool.name, &tool.description, parameters));
+    }
+    declarations.extend(translate::reading_tool(&dialect, scenario));
+    for declaration in declarations {
         let answers = Arc::clone(&answers);
         builder = builder.tool(tool_fn(declaration, move |_| {
             let answer = answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             async move { ToolOutcome::text(answer.unwrap_or_default()) }
         }));
     }
+    let translator = Translator::new(&catalog, dialect)?;
     let player = Player {
         scenario,
         layout,
+        translator,
         runtime: builder.build()?,
         session: "replay".parse()?,
         agent: AgentName::default(),
@@ -147,6 +162,7 @@ impl Encoder {
 struct Player<'a> {
     scenario: &'a Scenario,
     layout: Layout,
+    translator: Translator,
     runtime: Runtime,
     session: SessionKey,
     agent: AgentName,
@@ -179,10 +195,15 @@ impl Player<'_> {
 
     async fn step(&self, step: &scenario::Step, number: usize) -> anyhow::Result<()> {
         if let Some(tool) = &step.tool {
-            self.answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(step.answered());
-            let call = ToolCall::new(format!("call_{number}"), tool, step.parsed_arguments()?);
-            let step = Step::new(vec![call]);
-            let result = self.runtime.dispatch_batch(&self.session, &self.agent, step).await?;
+            let mut calls = Vec::new();
+            let asked = self.translator.calls(tool, step.parsed_arguments()?).await?;
+            for (at, call) in asked.into_iter().enumerate() {
+                let answer = call.answer.unwrap_or_else(|| step.answered());
+                self.answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(answer);
+                calls.push(ToolCall::new(format!("call_{number}_{at}"), call.tool, call.arguments));
+            }
+            let result =
+                self.runtime.dispatch_batch(&self.session, &self.agent, Step::new(calls)).await?;
             // Under `once` a skill is gone by now; the model is told, and that is counted too.
             let is_wrong =
                 |outcome: &&ToolOutcome| outcome.is_error && outcome.code != "skill_not_loaded";

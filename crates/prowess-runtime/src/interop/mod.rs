@@ -13,7 +13,7 @@ use prowess_catalog::{CatalogSkill, Snapshot};
 use serde_json::Value;
 
 use crate::disclose::session_name;
-use crate::session::{AgentName, LoadedSkill, SessionState};
+use crate::session::{AgentName, LoadedSkill, SessionState, ToolRules};
 
 /// A system whose state can be carried over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -162,6 +162,7 @@ impl Import<'_> {
             // Its text is in nobody's transcript; whoever asks is given it.
             loaded.call = Some(IMPORTED.to_owned());
             loaded.touched = self.state.clock;
+            loaded.tools = ToolRules::of(skill);
             loaded.version = skill.found().frontmatter.version().map(str::to_owned);
             self.state.loaded.push(loaded);
         }

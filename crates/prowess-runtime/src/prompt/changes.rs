@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use prowess_catalog::CatalogSkill;
 use serde_json::json;
 
-use super::listing::{ListingMode, ListingRequest, escape};
+use super::fill::ListingRequest;
+use super::listing::ListingMode;
+use super::plain::escape;
 use super::{Budget, scope_of};
 use crate::message::Message;
 use crate::runtime::{Inner, SkillView};
@@ -46,7 +48,8 @@ impl Inner {
             view,
             scope: &scope,
             visibilities: &self.visibilities,
-            texts: &self.texts,
+            dialect: &self.dialect,
+            settings: &self.settings.listing,
             budget: quarter(self.settings.listing.budget),
             counter: self.counter.as_ref(),
             live: None,
@@ -58,7 +61,7 @@ impl Inner {
         let data = json!({
             "entries": entries, "left_out": left_out, "removed": removed, "more_removed": more_removed,
         });
-        Ok(Some(Message::system(self.texts.block("catalog_note", &data))))
+        Ok(Some(Message::system(self.dialect.block("catalog_note", &data))))
     }
 }
 

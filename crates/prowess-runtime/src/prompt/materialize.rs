@@ -1,171 +1,19 @@
 //! A session's transcript as the model sees it.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use prowess_catalog::Scope;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::listing::{Listing, ListingMode, ListingRequest, ListingSlot};
-use crate::commit::initialisation;
+use super::listing::{ListingMode, ListingSlot};
+use super::request::{Placement, Prompt};
 use crate::message::{Message, Part, Role, ToolResult};
-use crate::runtime::{Inner, Runtime, SkillView};
-use crate::session::{AgentName, Change, LoadedSkill, SessionKey, SessionState, Since};
+use crate::runtime::{Inner, SkillView};
+use crate::session::{LoadedSkill, SessionState, Since};
 use crate::settings::{Guidance, LoadMode};
-use crate::tool::ToolDeclaration;
+use crate::tools::LOAD;
 use crate::transcript::result_of;
 use crate::turn::RuntimeError;
-
-/// Where the text of loaded skills stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Placement {
-    /// In the result of the call that loaded it: a request extends the one before it.
-    #[default]
-    ToolResult,
-    /// In the system prompt, sorted by name.
-    System,
-}
-
-/// What a prompt is made of besides the session.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct PromptRequest {
-    /// What the host says first.
-    pub system: Option<String>,
-    /// The conversation as the host knows it. Without it the stored transcript counts.
-    pub transcript: Option<Vec<Message>>,
-}
-
-impl PromptRequest {
-    /// The stored transcript, and nothing besides.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets what the host says first.
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = Some(system.into());
-        self
-    }
-
-    /// Sets the conversation as the host knows it.
-    pub fn with_transcript(mut self, transcript: Vec<Message>) -> Self {
-        self.transcript = Some(transcript);
-        self
-    }
-}
-
-/// Exactly what a model is sent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Prompt {
-    /// The system prompt.
-    pub system: String,
-    /// The tools, sorted by name.
-    pub tools: Arc<[ToolDeclaration]>,
-    /// The conversation.
-    pub messages: Vec<Message>,
-    /// What could not be given, in words.
-    pub problems: Vec<String>,
-}
-
-impl Runtime {
-    /// What the model would be sent now. Changes nothing.
-    pub async fn prompt(
-        &self,
-        session: &SessionKey,
-        agent: &AgentName,
-        request: PromptRequest,
-    ) -> Result<Prompt, RuntimeError> {
-        let state = self.state(session, agent).await?;
-        let (_, skills) = self.inner.skills_of(session, agent).await;
-        let transcript = match request.transcript {
-            Some(transcript) => transcript,
-            None => self.inner.sessions.messages(session, agent).await?,
-        };
-        let view = View {
-            inner: &self.inner,
-            state: &state,
-            skills: &skills,
-            scope: &scope_of(session, agent),
-        };
-        view.prompt(request.system.as_deref(), &transcript).await
-    }
-
-    /// What the model is sent now, for a request that is really made: under [`LoadMode::Once`]
-    /// what it holds is gone from the next one.
-    pub async fn request(
-        &self,
-        session: &SessionKey,
-        agent: &AgentName,
-        request: PromptRequest,
-    ) -> Result<Prompt, RuntimeError> {
-        let before = self.state(session, agent).await?;
-        // What is sent stays: the listing is frozen by the first request, if not before.
-        let (_, skills) = self.inner.skills_of(session, agent).await;
-        let (setup, _) = initialisation(&self.inner, &before, &skills, session, agent).await?;
-        if !setup.is_empty() {
-            self.change(session, agent, setup).await?;
-        }
-        let prompt = self.prompt(session, agent, request).await?;
-        if self.inner.settings.load_mode == LoadMode::Once {
-            // Exactly what it held, as far as nobody was faster.
-            let now = self.state(session, agent).await?;
-            let going: Vec<Change> = before
-                .loaded
-                .iter()
-                .filter(|skill| !skill.pinned && now.is_loaded(&skill.name))
-                .map(|skill| Change::Unload { skill: skill.name.clone() })
-                .collect();
-            if !going.is_empty() {
-                self.change(session, agent, going).await?;
-            }
-        }
-        Ok(prompt)
-    }
-
-    /// The listing as it would be written now.
-    pub async fn listing(
-        &self,
-        session: &SessionKey,
-        agent: &AgentName,
-    ) -> Result<Listing, RuntimeError> {
-        let state = self.state(session, agent).await?;
-        let (_, skills) = self.inner.skills_of(session, agent).await;
-        let scope = scope_of(session, agent);
-        let live = self.inner.settings.listing.mode == ListingMode::Live;
-        Ok(self.inner.listing(&skills, &scope, live.then_some(&state)))
-    }
-}
-
-pub(crate) fn scope_of(session: &SessionKey, agent: &AgentName) -> Scope {
-    Scope::new()
-        .with_user(session.user())
-        .with_session(session.session())
-        .with_agent(agent.as_str())
-}
-
-impl Inner {
-    pub(crate) fn listing(
-        &self,
-        view: &SkillView,
-        scope: &Scope,
-        live: Option<&SessionState>,
-    ) -> Listing {
-        let request = ListingRequest {
-            view,
-            scope,
-            visibilities: &self.visibilities,
-            texts: &self.texts,
-            budget: self.settings.listing.budget,
-            counter: self.counter.as_ref(),
-            live,
-        };
-        request.write()
-    }
-}
 
 /// Since when a skill counts.
 struct Place<'a> {
@@ -176,15 +24,15 @@ struct Place<'a> {
 }
 
 /// A session and everything that decides what it sees.
-struct View<'a> {
-    inner: &'a Inner,
-    state: &'a SessionState,
-    skills: &'a SkillView,
-    scope: &'a Scope,
+pub(super) struct View<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) state: &'a SessionState,
+    pub(super) skills: &'a SkillView,
+    pub(super) scope: &'a Scope,
 }
 
 impl View<'_> {
-    async fn prompt(
+    pub(super) async fn prompt(
         &self,
         system: Option<&str>,
         transcript: &[Message],
@@ -196,24 +44,26 @@ impl View<'_> {
         sections.extend(system.filter(|text| !text.is_empty()).map(str::to_owned));
         let guidance = match &settings.listing.guidance {
             Guidance::Default => {
-                let write = || self.inner.texts.block("guidance", &json!({}));
+                let write = || self.inner.dialect.block("guidance", &json!({}));
                 self.inner.guidance.get_or_init(write).clone()
             }
             Guidance::Text(text) => text.clone(),
             Guidance::None => String::new(),
         };
-        sections.extend(Some(guidance).filter(|text| !text.is_empty()));
-        let mut tools = self.inner.declarations();
-        match settings.listing.slot {
-            ListingSlot::SystemPrompt => sections.push(listing),
-            ListingSlot::ToolDescription => {
-                let mut changed = tools.to_vec();
-                if let Some(load) = changed.iter_mut().find(|tool| tool.name == "load_skill") {
-                    load.description = format!("{}\n\n{listing}", load.description);
-                }
-                tools = changed.into();
+        let mut tools = self.inner.declarations(self.skills, self.state);
+        let mut listing = Some(listing);
+        if settings.listing.slot == ListingSlot::ToolDescription {
+            let mut changed = tools.to_vec();
+            let name = self.inner.dialect.tool(LOAD);
+            let load = changed.iter_mut().find(|tool| Some(tool.name.as_str()) == name);
+            if let Some((load, listing)) = load.zip(listing.take()) {
+                load.description = format!("{}\n\n{listing}", load.description);
             }
+            tools = changed.into();
         }
+        let data = json!({"guidance": guidance, "listing": listing});
+        let skills = self.inner.dialect.block("skills", &data);
+        sections.extend(Some(skills).filter(|text| !text.is_empty()));
         let mut messages = Vec::new();
         match settings.placement {
             Placement::System => {
@@ -221,14 +71,13 @@ impl View<'_> {
                 loaded.sort_by(|a, b| a.name.cmp(&b.name));
                 let blocks = self.blocks(&loaded, &mut problems).await?;
                 sections.extend(blocks);
-                messages.extend(transcript.iter().cloned());
             }
             Placement::ToolResult => {
                 messages.extend(self.lost_context(transcript, &mut problems).await?);
-                let expanded = self.expanded(transcript, &mut problems).await?;
-                messages.extend(expanded.into_iter().map(Cow::into_owned));
             }
         }
+        let expanded = self.expanded(transcript, &mut problems).await?;
+        messages.extend(expanded.into_iter().map(Cow::into_owned));
         // What a stub stands for is the transcript's business; the model is not sent it.
         for message in &mut messages {
             message.given = None;
@@ -246,7 +95,8 @@ impl View<'_> {
         if self.inner.settings.listing.mode == ListingMode::Live {
             return Ok(self.inner.listing(self.skills, self.scope, Some(self.state)).text);
         }
-        if let Some(frozen) = self.state.listing {
+        let is_spoken = self.state.dialect == self.inner.dialect.fingerprint();
+        if let Some(frozen) = self.state.listing.filter(|_| is_spoken) {
             if let Some(bytes) = self.inner.kept_or_lost(frozen).await? {
                 return Ok(String::from_utf8_lossy(&bytes).into_owned());
             }
@@ -262,19 +112,24 @@ impl View<'_> {
         problems: &mut Vec<String>,
     ) -> Result<Vec<Cow<'m, Message>>, RuntimeError> {
         let places = self.places(transcript);
+        let placement = self.inner.settings.placement;
         let mut messages = Vec::with_capacity(transcript.len());
         for (at, message) in transcript.iter().enumerate() {
             if let Some(given) = &message.given
                 && !self.counts(&given.skill, given.turn, at, &places)
             {
                 // What a call would have left behind.
-                let text = format!("loaded: {}", given.skill);
+                let text = self.inner.dialect.block("given", &json!({"skill": given.skill}));
                 messages.push(Cow::Owned(Message::new(message.role, vec![Part::Text { text }])));
                 continue;
             }
             let counts = |result: &ToolResult| {
                 let expansion = result.expansion.as_ref();
-                expansion.is_some_and(|it| self.counts(&it.skill, it.turn, at, &places))
+                expansion.is_some_and(|it| {
+                    // What stands in the system prompt is not said twice.
+                    let is_elsewhere = it.pinned && placement == Placement::System;
+                    !is_elsewhere && self.counts(&it.skill, it.turn, at, &places)
+                })
             };
             if !message.tool_results().any(counts) {
                 messages.push(Cow::Borrowed(message));
@@ -361,7 +216,7 @@ impl View<'_> {
             if !body {
                 data["body"] = Value::Null;
             }
-            let text = self.inner.texts.block("loaded_skill", &data);
+            let text = self.inner.dialect.block("loaded_skill", &data);
             let cost = self.inner.counter.count(&text);
             match tokens + cost <= limit {
                 true => {
@@ -381,7 +236,7 @@ impl View<'_> {
             return Ok(None);
         }
         let data = json!({"skills": skills, "left_out": left});
-        Ok(Some(Message::system(self.inner.texts.block("loaded_context", &data))))
+        Ok(Some(Message::system(self.inner.dialect.block("loaded_context", &data))))
     }
 
     /// The blocks of loaded skills for the system prompt.
@@ -393,7 +248,7 @@ impl View<'_> {
         let mut blocks = Vec::with_capacity(loaded.len());
         for skill in loaded {
             if let Some(data) = self.block_data(skill, problems).await? {
-                blocks.push(self.inner.texts.block("loaded_skill", &data));
+                blocks.push(self.inner.dialect.block("loaded_skill", &data));
             }
         }
         Ok(blocks)
@@ -406,8 +261,8 @@ impl View<'_> {
     ) -> Result<Option<Value>, RuntimeError> {
         let found = self.skills.snapshot.get(&skill.name).ok();
         let session = self.scope.session.as_deref().unwrap_or_default();
-        let body = self.inner.pinned_text(skill, found, session).await?;
-        let Some(body) = body else {
+        let text = self.inner.pinned_text(skill, found, session).await?;
+        let Some(text) = text else {
             problems.push(format!("the text of '{}' is not there any more", skill.name));
             return Ok(None);
         };
@@ -428,7 +283,11 @@ impl View<'_> {
         }
         let docs_line: Vec<&str> = skill.docs.paths();
         Ok(Some(json!({
-            "name": skill.name, "body": body, "docs": docs, "doc_paths": docs_line,
+            "name": skill.name,
+            "body": text.body,
+            "tools": self.inner.described_tools(self.skills, &skill.name),
+            "docs": docs,
+            "doc_paths": docs_line,
         })))
     }
 }
@@ -436,7 +295,9 @@ impl View<'_> {
 /// Whether a message that no call has made holds the text of a skill.
 fn holds_text_of(transcript: &[Message], name: &str) -> bool {
     let (block, tag) = (format!("\n[Loaded] {name}\n"), format!("<skill name=\"{name}\""));
+    let is_given = |message: &Message| message.given.as_ref().is_some_and(|it| it.skill == name);
     transcript.iter().any(|message| match message.role {
+        _ if is_given(message) => true,
         Role::System => message.text().contains(&block),
         Role::User => message.text().starts_with(&tag),
         _ => false,

@@ -2,13 +2,17 @@
 
 mod budget;
 mod changes;
+mod fill;
 mod listing;
 mod materialize;
+mod plain;
+mod request;
 
 pub use budget::{Budget, InvalidBudget, TokenCounter, estimate_tokens};
 pub(crate) use budget::{default_counter, least_characters};
 pub use listing::{
-    ListedSkill, Listing, ListingMode, ListingSlot, MAX_DESCRIPTION, MAX_WARNING, MAX_WARNINGS,
+    ListedSkill, Listing, ListingMode, ListingOrder, ListingRest, ListingSlot, MAX_DESCRIPTION,
+    MAX_WARNING, MAX_WARNINGS, ManualOnly,
 };
-pub(crate) use materialize::scope_of;
-pub use materialize::{Placement, Prompt, PromptRequest};
+pub(crate) use request::scope_of;
+pub use request::{Placement, Prompt, PromptRequest};

@@ -48,6 +48,9 @@ pub enum Change {
         /// The listing that it will see.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         listing: Option<Digest>,
+        /// What identifies the dialect that it is in, if that is not the default one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dialect: Option<Digest>,
     },
     /// The model was told that there are other skills now.
     Tell {
@@ -238,10 +241,11 @@ impl SessionState {
         evicted: &mut Vec<String>,
     ) -> Result<(), Refusal> {
         match change {
-            Change::Initialise { skills, listing } => {
+            Change::Initialise { skills, listing, dialect } => {
                 self.skills = Some(*skills);
                 self.told = Some(*skills);
                 self.listing = *listing;
+                self.dialect = *dialect;
             }
             Change::Tell { skills } => self.told = Some(*skills),
             Change::Forget => self.skills = None,

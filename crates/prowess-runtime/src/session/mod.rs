@@ -10,7 +10,7 @@ pub use delta::{
 pub use key::{AgentName, InvalidAgentName, InvalidSessionKey, SessionKey};
 pub use state::{
     DocSelection, KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource,
-    SelectedDoc, SessionState, Since,
+    SelectedDoc, SessionState, Since, ToolRules,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use prowess_catalog::{CatalogSkill, Resource, ResourceKind, Snapshot, TreeDigest};
-use prowess_format::Digest;
+use prowess_catalog::{CatalogSkill, Resource, ResourceKind, Snapshot, TreeDigest, Trust};
+use prowess_format::{Digest, ToolPattern};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,6 +33,9 @@ pub struct SessionState {
     /// store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listing: Option<Digest>,
+    /// What identifies the dialect that the listing is in, if that is not the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dialect: Option<Digest>,
     /// The skills that the model was told of last, by the listing or by a note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<KnownSkills>,
@@ -182,6 +185,9 @@ pub struct LoadedSkill {
     /// Its resources.
     #[serde(default, skip_serializing_if = "KnownResources::is_empty")]
     pub resources: KnownResources,
+    /// Which tools its author says that it uses, and which not.
+    #[serde(default, skip_serializing_if = "ToolRules::is_empty")]
+    pub tools: ToolRules,
     /// Whether the host pinned it: it is not evicted, and the model cannot unload it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
@@ -203,8 +209,38 @@ impl LoadedSkill {
             text: None,
             docs: DocSelection::default(),
             resources: KnownResources::default(),
+            tools: ToolRules::default(),
             pinned: false,
         }
+    }
+}
+
+/// What the pinned text of a skill says of tools. Only the policy gives it a meaning.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolRules {
+    /// `allowed-tools`; `None` if the skill does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
+    /// `disallowed-tools`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disallowed: Vec<String>,
+}
+
+impl ToolRules {
+    /// What a skill says. One that is not trusted and says nothing allows nothing.
+    pub fn of(skill: &CatalogSkill) -> Self {
+        let texts = |patterns: Vec<ToolPattern>| patterns.iter().map(ToString::to_string).collect();
+        let frontmatter = &skill.found().frontmatter;
+        let silent = (skill.trust() == Trust::Untrusted).then(Vec::new);
+        Self {
+            allowed: frontmatter.allowed_tools().map(texts).or(silent),
+            disallowed: texts(frontmatter.disallowed_tools()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.allowed.is_none() && self.disallowed.is_empty()
     }
 }
 

@@ -5,55 +5,23 @@ use prowess_format::ResourceConfig;
 use serde_json::json;
 
 use super::arguments::CallArguments;
-use super::{declaration, skill_parameter};
 use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
 use crate::session::Change;
-use crate::tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture};
+use crate::tool::Invocation;
 
-const NAME: &str = "load_skill_detail";
-
-pub(crate) struct LoadSkillDetail {
-    declaration: ToolDeclaration,
-}
-
-impl LoadSkillDetail {
-    pub(crate) fn new() -> Self {
-        let parameters = [
-            skill_parameter(),
-            ("resource", json!({"type": "string", "description": "Name or path of the resource."})),
-        ];
-        let description = "Read one resource of a loaded skill.";
-        Self { declaration: declaration(NAME, description, &parameters, 2) }
-    }
-}
-
-impl Tool for LoadSkillDetail {
-    fn declaration(&self) -> &ToolDeclaration {
-        &self.declaration
-    }
-
-    // It must see what the calls before it have loaded.
-    fn effect(&self) -> Effect {
-        Effect::State
-    }
-
-    fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {
-        Box::pin(async move { detail(invocation).await.unwrap_or_else(|failure| failure) })
-    }
-}
-
-async fn detail(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
-    let Invocation { engine, snapshot, call, .. } = invocation;
-    let mut arguments = CallArguments::new(NAME, &call.arguments)?;
+pub(super) async fn detail(
+    invocation: Invocation<'_>,
+    mut arguments: CallArguments<'_>,
+) -> Result<ToolOutcome, ToolOutcome> {
+    let Invocation { engine, snapshot, .. } = invocation;
     let wanted = arguments.skill()?;
-    let resource = arguments.text("resource")?.map(|name| name.trim().to_owned());
-    let resource = resource.filter(|name| !name.is_empty());
-    let resource = resource.ok_or_else(|| arguments.invalid("resource is required"))?;
+    let resource = arguments.required("resource")?;
     let loaded = invocation.loaded(&wanted)?;
     let name = &loaded.name;
     let about = |failure: ToolOutcome| failure.about(name);
-    let skill = engine.find(snapshot, name).map_err(about)?;
+    let gone = |failure: ToolOutcome| about(failure.with_data("was_loaded", true));
+    let skill = engine.find(snapshot, name).map_err(gone)?;
     engine.check_pinned(loaded, skill).await.map_err(about)?;
     let configs = skill.found().frontmatter.resource_configs();
     let config = configs.iter().find(|config| config.name == resource);

@@ -5,41 +5,18 @@ use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
 use super::load::{docs_message, selection};
-use super::{declaration, skill_parameter};
 use crate::disclose::{GivenDoc, WantedDocs, session_name};
 use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
 use crate::session::{Change, DocMode};
-use crate::tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture};
+use crate::tool::Invocation;
 use crate::visibility::Visibility;
 
-const LIST: &str = "skill_list_docs";
-const SELECT: &str = "skill_select_docs";
-
-pub(crate) struct ListDocs {
-    declaration: ToolDeclaration,
-}
-
-impl ListDocs {
-    pub(crate) fn new() -> Self {
-        let description = "List the docs of a skill.";
-        Self { declaration: declaration(LIST, description, &[skill_parameter()], 1) }
-    }
-}
-
-impl Tool for ListDocs {
-    fn declaration(&self) -> &ToolDeclaration {
-        &self.declaration
-    }
-
-    fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {
-        Box::pin(async move { list(invocation).await.unwrap_or_else(|failure| failure) })
-    }
-}
-
-async fn list(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
-    let Invocation { engine, snapshot, call, .. } = invocation;
-    let mut arguments = CallArguments::new(LIST, &call.arguments)?;
+pub(super) async fn list(
+    invocation: Invocation<'_>,
+    mut arguments: CallArguments<'_>,
+) -> Result<ToolOutcome, ToolOutcome> {
+    let Invocation { engine, snapshot, .. } = invocation;
     let skill = engine.find(snapshot, &arguments.skill()?)?;
     let name = session_name(snapshot, skill);
     let is_manual = engine.visibility(skill) == Visibility::ManualOnly;
@@ -51,50 +28,11 @@ async fn list(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
     Ok(ToolOutcome::coded("docs_listed", json!({"skill": name, "docs": docs})).about(name))
 }
 
-pub(crate) struct SelectDocs {
-    declaration: ToolDeclaration,
-}
-
-impl SelectDocs {
-    pub(crate) fn new() -> Self {
-        let parameters = [
-            skill_parameter(),
-            (
-                "docs",
-                json!({"type": "array", "items": {"type": "string"}, "description": "Paths of docs."}),
-            ),
-            ("include_all_docs", json!({"type": "boolean", "description": "Select all docs."})),
-            (
-                "mode",
-                json!({
-                    "type": "string",
-                    "enum": ["add", "replace", "clear"],
-                    "description": "Default: replace.",
-                }),
-            ),
-        ];
-        let description = "Read docs of a loaded skill.";
-        Self { declaration: declaration(SELECT, description, &parameters, 1) }
-    }
-}
-
-impl Tool for SelectDocs {
-    fn declaration(&self) -> &ToolDeclaration {
-        &self.declaration
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::State
-    }
-
-    fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {
-        Box::pin(async move { select(invocation).await.unwrap_or_else(|failure| failure) })
-    }
-}
-
-async fn select(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
+pub(super) async fn select(
+    invocation: Invocation<'_>,
+    mut arguments: CallArguments<'_>,
+) -> Result<ToolOutcome, ToolOutcome> {
     let Invocation { engine, snapshot, call, .. } = invocation;
-    let mut arguments = CallArguments::new(SELECT, &call.arguments)?;
     let wanted_skill = arguments.skill()?;
     let paths = arguments.texts("docs")?;
     let all = arguments.flag("include_all_docs")?;
@@ -158,6 +96,7 @@ async fn select(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> 
     };
     let change = Change::SelectDocs { skill: name.clone(), mode, docs: selected };
     Ok(ToolOutcome::coded("docs_selected", data)
+        .pinned()
         .with_note(EventKind::DocsSelected, message)
         .with_change(change)
         .about(name))

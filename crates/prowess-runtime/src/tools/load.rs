@@ -4,50 +4,12 @@ use prowess_catalog::CatalogSkill;
 use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
-use super::{declaration, skill_parameter};
-use crate::disclose::{GivenDoc, Opened, WantedDocs, session_name};
+use crate::disclose::{GivenDoc, Opened, SkillText, WantedDocs, folder_of, session_name};
 use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
 use crate::session::{Change, DocMode, DocSelection, KnownResources, LoadedSkill, SelectedDoc};
-use crate::tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture};
+use crate::tool::Invocation;
 use crate::visibility::Visibility;
-
-const NAME: &str = "load_skill";
-
-pub(crate) struct LoadSkill {
-    declaration: ToolDeclaration,
-}
-
-impl LoadSkill {
-    pub(crate) fn new() -> Self {
-        let parameters = [
-            skill_parameter(),
-            (
-                "docs",
-                json!({"type": "array", "items": {"type": "string"}, "description": "Docs to load with it."}),
-            ),
-            ("include_all_docs", json!({"type": "boolean", "description": "Load all its docs."})),
-            ("arguments", json!({"type": "string", "description": "Arguments for its text."})),
-        ];
-        let description = "Load a skill: read its full instructions and see its resources. \
-                           Call it when a task matches a skill's description.";
-        Self { declaration: declaration(NAME, description, &parameters, 1) }
-    }
-}
-
-impl Tool for LoadSkill {
-    fn declaration(&self) -> &ToolDeclaration {
-        &self.declaration
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::State
-    }
-
-    fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {
-        Box::pin(async move { load(invocation).await.unwrap_or_else(|failure| failure) })
-    }
-}
 
 /// What is asked for.
 struct Request {
@@ -67,8 +29,10 @@ impl Request {
     }
 }
 
-async fn load(invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
-    let mut arguments = CallArguments::new(NAME, &invocation.call.arguments)?;
+pub(super) async fn load(
+    invocation: Invocation<'_>,
+    mut arguments: CallArguments<'_>,
+) -> Result<ToolOutcome, ToolOutcome> {
     let request = Request {
         skill: arguments.skill()?,
         docs: arguments.texts("docs")?,
@@ -109,7 +73,7 @@ async fn load_first(
     name: &str,
     skill: &CatalogSkill,
 ) -> Result<ToolOutcome, ToolOutcome> {
-    let Invocation { engine, snapshot, state, session, call, .. } = invocation;
+    let Invocation { engine, snapshot, state, call, .. } = invocation;
     // Decided again when the change is committed; here it saves the reading.
     if let Some(refusal) = engine.refusal(state, name) {
         return Err(refusal);
@@ -119,15 +83,15 @@ async fn load_first(
     }
     let typed = request.arguments.as_deref().unwrap_or_default();
     let about = |failure: ToolOutcome| failure.about(name);
-    let opened = engine.open_skill(snapshot, skill, typed, session).await.map_err(about)?;
+    let opened = engine.open_skill(snapshot, skill, typed).await.map_err(about)?;
     let docs = match request.wanted() {
         Some(wanted) => engine.docs(name, skill, wanted).await.map_err(about)?,
         None => Vec::new(),
     };
-    let Opened { mut loaded, body, model, notes } = opened;
+    let Opened { mut loaded, text, model, notes } = opened;
     loaded.call = Some(call.id.clone());
     loaded.docs = selection(&docs, request.all_docs, Some(&call.id));
-    let mut outcome = given(&loaded, &body, &docs);
+    let mut outcome = given(invocation, &loaded, &text, &docs, Some(skill));
     for (kind, message) in notes {
         outcome = outcome.with_note(kind, message);
     }
@@ -140,7 +104,7 @@ async fn load_again(
     loaded: &LoadedSkill,
     skill: Option<&CatalogSkill>,
 ) -> Result<ToolOutcome, ToolOutcome> {
-    let Invocation { engine, snapshot, session, call, .. } = invocation;
+    let Invocation { engine, snapshot, call, .. } = invocation;
     let about = |failure: ToolOutcome| failure.about(&loaded.name);
     let is_update = skill.is_some_and(|skill| skill.found().digest != loaded.digest);
     // Docs that are asked for and whose text is not in the conversation.
@@ -168,29 +132,29 @@ async fn load_again(
         let same = skill.filter(|skill| skill.found().digest == loaded.digest);
         let opened = match same.filter(|_| loaded.tree_digest.is_none()) {
             // Its files are not known, such as after an import: now they are.
-            Some(skill) => {
-                engine.open_skill(snapshot, skill, typed, session).await.map_err(about)?
-            }
+            Some(skill) => engine.open_skill(snapshot, skill, typed).await.map_err(about)?,
             None => {
                 let mut again = LoadedSkill::new(&loaded.name, loaded.digest);
                 again.tree_digest = loaded.tree_digest;
                 again.version.clone_from(&loaded.version);
                 again.resources.clone_from(&loaded.resources);
+                again.tools.clone_from(&loaded.tools);
                 typed.clone_into(&mut again.arguments);
                 if typed == loaded.arguments {
                     again.text = loaded.text;
                 }
-                let body = engine.pinned_body(&again, skill, session).await.map_err(about)?;
+                let text = engine.pinned_text(&again, skill).await.map_err(about)?;
                 if again.text.is_none() && !typed.is_empty() {
-                    again.text = Some(engine.keep(body.clone().into_bytes()).await?);
+                    again.text = Some(engine.keep(text.body.clone().into_bytes()).await?);
                 }
-                Opened { loaded: again, body, model: None, notes: Vec::new() }
+                Opened { loaded: again, text, model: None, notes: Vec::new() }
             }
         };
-        let Opened { loaded: mut again, body, model, notes } = opened;
+        let Opened { loaded: mut again, text, model, notes } = opened;
         again.call = Some(call.id.clone());
         again.docs = selection(&new, request.all_docs, Some(&call.id));
-        let mut outcome = given(&again, &body, &new).with_data("update_available", is_update);
+        let mut outcome =
+            given(invocation, &again, &text, &new, skill).with_data("update_available", is_update);
         for (kind, message) in notes {
             outcome = outcome.with_note(kind, message);
         }
@@ -215,6 +179,7 @@ async fn load_again(
         }
     }
     Ok(ToolOutcome::coded("docs_loaded", data)
+        .pinned()
         .with_note(EventKind::DocsSelected, docs_message(&loaded.name, &new))
         .with_change(select(&loaded.name, asked)))
 }
@@ -238,24 +203,33 @@ pub(super) fn selection(docs: &[GivenDoc], all: bool, call: Option<&str>) -> Doc
 }
 
 /// The outcome that holds a skill's text.
-fn given(loaded: &LoadedSkill, body: &str, docs: &[GivenDoc]) -> ToolOutcome {
+fn given(
+    invocation: Invocation<'_>,
+    loaded: &LoadedSkill,
+    text: &SkillText,
+    docs: &[GivenDoc],
+    skill: Option<&CatalogSkill>,
+) -> ToolOutcome {
     let KnownResources { named, more, .. } = &loaded.resources;
     let resources: Vec<Value> = named
         .iter()
         .map(|resource| json!({"path": resource.path, "kind": resource.kind}))
         .collect();
     let texts: Vec<Value> = docs.iter().map(GivenDoc::to_json).collect();
-    ToolOutcome::coded(
-        "loaded",
-        json!({
-            "skill": loaded.name,
-            "version": loaded.version,
-            "digest": loaded.digest,
-            "tree_digest": loaded.tree_digest,
-            "body": body,
-            "docs": texts,
-            "resources": resources,
-            "more_resources": more,
-        }),
-    )
+    let data = json!({
+        "skill": loaded.name,
+        "title": skill.and_then(|skill| skill.found().frontmatter.title()),
+        "folder": skill.map(folder_of),
+        "version": loaded.version,
+        "digest": loaded.digest,
+        "tree_digest": loaded.tree_digest,
+        "head": text.head,
+        "body": text.body,
+        "docs": texts,
+        "doc_paths": loaded.docs.paths(),
+        "resources": resources,
+        "more_resources": more,
+        "tools": invocation.engine.described_tools(&loaded.name),
+    });
+    ToolOutcome::coded("loaded", data).pinned()
 }

@@ -5,70 +5,190 @@ mod detail;
 mod docs;
 mod load;
 mod loaded;
+pub(crate) mod skill_tool;
 mod unload;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
 
-use crate::tool::{Tool, ToolDeclaration};
+use crate::dialect::{Dialect, ToolWords};
+use crate::outcome::ToolOutcome;
+use crate::tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture};
+use arguments::CallArguments;
 
-/// All load tools.
-pub(crate) fn load_tools() -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(load::LoadSkill::new()),
-        Arc::new(unload::UnloadSkill::new()),
-        Arc::new(loaded::ListLoadedSkills::new()),
-        Arc::new(docs::ListDocs::new()),
-        Arc::new(docs::SelectDocs::new()),
-        Arc::new(detail::LoadSkillDetail::new()),
-    ]
+/// What a load tool takes, whatever a dialect calls it.
+pub(crate) struct Spec {
+    pub(crate) name: &'static str,
+    pub(crate) parameters: &'static [Parameter],
+    /// So many parameters, from the first, must be given.
+    pub(crate) required: usize,
 }
 
-/// Whether a load tool has this name.
-pub(crate) fn is_load_tool(name: &str) -> bool {
-    matches!(
-        name,
-        "load_skill"
-            | "unload_skill"
-            | "list_loaded_skills"
-            | "skill_list_docs"
-            | "skill_select_docs"
-            | "load_skill_detail"
-    )
+/// A parameter of a load tool.
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    kind: Kind,
 }
 
-/// A declaration with these parameters, the first `required` of which must be given.
-fn declaration(
-    name: &str,
-    description: &str,
-    parameters: &[(&str, Value)],
-    required: usize,
-) -> ToolDeclaration {
-    let properties: serde_json::Map<String, Value> =
-        parameters.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
-    let names: Vec<&str> = parameters.iter().take(required).map(|(name, _)| *name).collect();
-    let mut schema = json!({"type": "object", "properties": properties});
-    if !names.is_empty() {
-        schema["required"] = json!(names);
-    }
-    ToolDeclaration::new(name, description, schema)
+enum Kind {
+    Text,
+    Texts,
+    Flag,
+    Choice(&'static [&'static str]),
+    Object,
 }
 
-/// The parameter that names a skill.
-fn skill_parameter() -> (&'static str, Value) {
-    ("skill", json!({"type": "string", "description": "Name of the skill."}))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_load_tool_is_known_by_its_name() {
-        for tool in load_tools() {
-            assert!(is_load_tool(&tool.declaration().name), "{}", tool.declaration().name);
+impl Kind {
+    fn schema(&self) -> Value {
+        match self {
+            Self::Text => json!({"type": "string"}),
+            Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            Self::Flag => json!({"type": "boolean"}),
+            Self::Choice(words) => json!({"type": "string", "enum": words}),
+            Self::Object => json!({"type": "object"}),
         }
-        assert!(!is_load_tool("read_file"));
+    }
+}
+
+const fn parameter(name: &'static str, kind: Kind) -> Parameter {
+    Parameter { name, kind }
+}
+
+const SKILL: Parameter = parameter("skill", Kind::Text);
+const DOCS: Parameter = parameter("docs", Kind::Texts);
+const ALL_DOCS: Parameter = parameter("include_all_docs", Kind::Flag);
+const MODE: Parameter = parameter("mode", Kind::Choice(&["add", "replace", "clear"]));
+
+/// The tool without which no skill can be loaded.
+pub(crate) const LOAD: &str = "load_skill";
+
+type Run = for<'a> fn(
+    Invocation<'a>,
+    CallArguments<'a>,
+) -> BoxFuture<'a, Result<ToolOutcome, ToolOutcome>>;
+
+/// All load tools. Those that must see what the calls before them have loaded run in order.
+static TOOLS: [(Spec, Effect, Run); 6] = [
+    (
+        Spec {
+            name: LOAD,
+            parameters: &[SKILL, DOCS, ALL_DOCS, parameter("arguments", Kind::Text)],
+            required: 1,
+        },
+        Effect::State,
+        |invocation, arguments| Box::pin(load::load(invocation, arguments)),
+    ),
+    (
+        Spec { name: "unload_skill", parameters: &[SKILL], required: 1 },
+        Effect::State,
+        |invocation, arguments| Box::pin(unload::unload(invocation, arguments)),
+    ),
+    (
+        Spec { name: "list_loaded_skills", parameters: &[], required: 0 },
+        Effect::State,
+        |invocation, _| Box::pin(loaded::list(invocation)),
+    ),
+    (
+        Spec { name: "skill_list_docs", parameters: &[SKILL], required: 1 },
+        Effect::None,
+        |invocation, arguments| Box::pin(docs::list(invocation, arguments)),
+    ),
+    (
+        Spec { name: "skill_select_docs", parameters: &[SKILL, DOCS, ALL_DOCS, MODE], required: 1 },
+        Effect::State,
+        |invocation, arguments| Box::pin(docs::select(invocation, arguments)),
+    ),
+    (
+        Spec {
+            name: "load_skill_detail",
+            parameters: &[SKILL, parameter("resource", Kind::Text)],
+            required: 2,
+        },
+        Effect::State,
+        |invocation, arguments| Box::pin(detail::detail(invocation, arguments)),
+    ),
+];
+
+/// The one tool through which the tools of all skills can be called. It does nothing itself: the
+/// dispatcher looks through it.
+pub(crate) static GENERIC: Spec = Spec {
+    name: "skill_tool",
+    parameters: &[SKILL, parameter("tool", Kind::Text), parameter("arguments", Kind::Object)],
+    required: 2,
+};
+
+fn specs() -> impl Iterator<Item = &'static Spec> {
+    TOOLS.iter().map(|(spec, ..)| spec).chain([&GENERIC])
+}
+
+/// What a load tool of this name takes.
+pub(crate) fn spec(name: &str) -> Option<&'static Spec> {
+    specs().find(|spec| spec.name == name)
+}
+
+/// Their own names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    specs().map(|spec| spec.name)
+}
+
+impl Spec {
+    /// What a model is told, in the words of a dialect.
+    pub(crate) fn declaration(&self, words: &ToolWords) -> ToolDeclaration {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for (at, parameter) in self.parameters.iter().enumerate() {
+            let Some(own) = words.parameters.get(parameter.name) else { continue };
+            let mut schema = parameter.kind.schema();
+            schema["description"] = json!(own.description);
+            properties.insert(own.name.clone(), schema);
+            required.extend((at < self.required).then_some(own.name.as_str()));
+        }
+        let mut schema = json!({"type": "object", "properties": properties});
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        ToolDeclaration::new(&words.name, &words.description, schema)
+    }
+}
+
+/// The load tools that a dialect has.
+pub(crate) fn load_tools(dialect: &Dialect) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    for (spec, effect, run) in &TOOLS {
+        let Some(words) = dialect.words(spec.name) else { continue };
+        let declaration = spec.declaration(words);
+        let (words, effect, run) = (words.clone(), *effect, *run);
+        tools.push(Arc::new(LoadTool { declaration, words, effect, run }));
+    }
+    tools
+}
+
+struct LoadTool {
+    declaration: ToolDeclaration,
+    words: ToolWords,
+    effect: Effect,
+    run: Run,
+}
+
+impl Tool for LoadTool {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.declaration
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {
+        Box::pin(async move {
+            let arguments = CallArguments::new(&self.words, &invocation.call.arguments);
+            let outcome = match arguments {
+                Ok(arguments) => (self.run)(invocation, arguments).await,
+                Err(invalid) => Err(invalid),
+            };
+            outcome.unwrap_or_else(|failure| failure)
+        })
     }
 }

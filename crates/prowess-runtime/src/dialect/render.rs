@@ -1,113 +1,90 @@
 //! From outcomes to words. Nothing else knows how they sound.
 
+use std::collections::BTreeMap;
+
 use minijinja::value::Serde;
-use minijinja::{Environment, UndefinedBehavior};
-use serde::Deserialize;
+use minijinja::{Environment, ErrorKind, UndefinedBehavior};
+use prowess_format::nearest_name;
 use serde_json::Value;
 
+use super::{Dialect, DialectError, Encoding, File, OutcomeWords};
 use crate::outcome::ToolOutcome;
 
-const PROWESS: &str = include_str!("../dialects/prowess.toml");
-
-/// The templates that outcomes are written with: one per code, from a data file.
-#[derive(Debug)]
-pub struct Texts {
-    environment: Environment<'static>,
-}
-
-/// Why a data file cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TextsError {
-    /// It is no such file.
-    #[error("the texts cannot be read: {0}")]
-    Invalid(#[from] Box<toml::de::Error>),
-    /// A template is wrong.
-    #[error("the text for '{name}' cannot be used: {cause}")]
-    Template {
-        /// Which.
-        name: String,
-        /// What is wrong.
-        cause: Box<minijinja::Error>,
-    },
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    outcomes: std::collections::BTreeMap<String, Entry>,
-    blocks: std::collections::BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    text: String,
-    stub: Option<String>,
-    hint: Option<String>,
-}
-
-impl Texts {
-    /// The texts of the default dialect.
-    pub fn prowess() -> Result<Self, TextsError> {
-        Self::parse(PROWESS)
+/// All templates: those of the default dialect, and in their place those of another one.
+pub(super) fn environment(
+    names: &BTreeMap<String, String>,
+    base: File,
+    outcomes: BTreeMap<String, OutcomeWords>,
+    blocks: BTreeMap<String, String>,
+) -> Result<Environment<'static>, DialectError> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.add_filter("within", within);
+    environment.add_filter("unmarked", unmarked);
+    environment.add_filter("attribute", attribute);
+    environment.add_filter("json", |value: Serde<Value>| value.0.to_string());
+    environment.add_filter("lines", |text: &str| text.trim_matches(['\r', '\n']).to_owned());
+    // What the load tools are called; nothing, if there is no such tool.
+    environment.add_global("names", minijinja::Value::from(Serde(names)));
+    let known: Vec<String> = base.outcomes.keys().chain(base.blocks.keys()).cloned().collect();
+    let unknown = outcomes.keys().chain(blocks.keys()).find(|name| !known.contains(name));
+    if let Some(name) = unknown {
+        let meant = nearest_name(name, known.iter().map(String::as_str));
+        let meant = meant.map(|it| format!("; did you mean '{it}'?")).unwrap_or_default();
+        let cause = format!("nothing is said there{meant}");
+        let cause = minijinja::Error::new(ErrorKind::TemplateNotFound, cause);
+        return Err(DialectError::Template { name: name.clone(), cause: Box::new(cause) });
     }
-
-    fn parse(text: &str) -> Result<Self, TextsError> {
-        let file: File = toml::from_str(text).map_err(Box::new)?;
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        environment.add_filter("within", within);
-        environment.add_filter("unmarked", unmarked);
-        environment.add_filter("attribute", attribute);
-        environment.add_filter("json", |value: Serde<Value>| value.0.to_string());
-        environment.add_filter("lines", |text: &str| text.trim_matches(['\r', '\n']).to_owned());
+    for (outcomes, blocks) in [(base.outcomes, base.blocks), (outcomes, blocks)] {
         let mut templates: Vec<(String, String)> = Vec::new();
-        for (code, entry) in file.outcomes {
-            templates.extend(entry.stub.map(|stub| (format!("{code}.stub"), stub)));
-            templates.extend(entry.hint.map(|hint| (format!("{code}.hint"), hint)));
-            templates.push((code, entry.text));
+        for (code, words) in outcomes {
+            templates.extend(words.stub.map(|stub| (format!("{code}.stub"), stub)));
+            templates.extend(words.hint.map(|hint| (format!("{code}.hint"), hint)));
+            templates.push((code, words.text));
         }
-        let blocks = file.blocks.into_iter().map(|(name, text)| (format!("block.{name}"), text));
-        for (name, text) in templates.into_iter().chain(blocks) {
-            let added = environment.add_template_owned(name.clone(), text);
-            added.map_err(|cause| TextsError::Template { name, cause: Box::new(cause) })?;
+        templates.extend(blocks.into_iter().map(|(name, text)| (format!("block.{name}"), text)));
+        for (name, text) in templates {
+            add(&mut environment, name, text)?;
         }
-        Ok(Self { environment })
     }
+    Ok(environment)
+}
 
+fn add(
+    environment: &mut Environment<'static>,
+    name: String,
+    text: String,
+) -> Result<(), DialectError> {
+    let added = environment.add_template_owned(name.clone(), text);
+    added.map_err(|cause| DialectError::Template { name, cause: Box::new(cause) })
+}
+
+impl Dialect {
     /// Puts another template in the place of that around the entries of a listing. It must work
     /// with and without skills, and hold the entries.
-    pub(crate) fn set_listing(&mut self, template: &str) -> Result<(), TextsError> {
+    pub(crate) fn set_listing(&mut self, template: &str) -> Result<(), DialectError> {
         const ENTRIES: &str = "- an-entry: Does it.";
-        self.set_block("listing", template)?;
-        let refused = |cause: minijinja::Error| TextsError::Template {
+        add(&mut self.environment, "block.listing".to_owned(), template.to_owned())?;
+        let refused = |cause: minijinja::Error| DialectError::Template {
             name: "block.listing".to_owned(),
             cause: Box::new(cause),
         };
         for entries in ["", ENTRIES] {
             let location = serde_json::json!({"label": "A", "path": "a", "higher": false});
             let data = serde_json::json!({
-                "entries": entries, "left_out": 0, "locations": [location],
+                "entries": entries, "loaded": [], "left_out": 0, "locations": [location],
                 "warnings": ["w"], "more_warnings": 0,
             });
             let template = self.environment.get_template("block.listing").map_err(refused)?;
             let text = template.render(Serde(&data)).map_err(refused)?;
             if !text.contains(entries) {
                 let cause = "it does not hold {{ entries }}";
-                let kind = minijinja::ErrorKind::InvalidOperation;
+                let kind = ErrorKind::InvalidOperation;
                 return Err(refused(minijinja::Error::new(kind, cause)));
             }
         }
         Ok(())
-    }
-
-    /// Puts another template in the place of a block.
-    fn set_block(&mut self, name: &str, template: &str) -> Result<(), TextsError> {
-        let name = format!("block.{name}");
-        let added = self.environment.add_template_owned(name.clone(), template.to_owned());
-        added.map_err(|cause| TextsError::Template { name, cause: Box::new(cause) })
     }
 
     /// Writes what the model sees of an outcome, and what a transcript keeps.
@@ -120,22 +97,37 @@ impl Texts {
         let write = |name: &str| -> Option<String> {
             let template = self.environment.get_template(name).ok()?;
             // A template that fails is a defect of the data file; the data itself is still true.
-            Some(template.render(&data).unwrap_or_else(|_| outcome.data.to_string()))
+            let text = template.render(&data).unwrap_or_else(|error| {
+                tracing::warn!(dialect = self.name, template = name, %error, "a text fails");
+                outcome.data.to_string()
+            });
+            Some(text).filter(|text| !text.is_empty())
         };
-        let text = write(code).unwrap_or_else(|| outcome.data.to_string());
+        let text = write(code).unwrap_or_default();
         let stub = write(&format!("{code}.stub"));
-        let hint = write(&format!("{code}.hint")).filter(|hint| !hint.is_empty());
-        outcome.content = text;
-        outcome.stub = outcome.stub.take().or(stub);
+        let hint = write(&format!("{code}.hint"));
+        outcome.content = self.encoded(text);
+        outcome.stub = outcome.stub.take().or(stub.map(|stub| self.encoded(stub)));
         outcome.hint = outcome.hint.take().or(hint);
         outcome.is_unwritten = false;
+    }
+
+    fn encoded(&self, text: String) -> String {
+        let is_json = || serde_json::from_str::<Value>(&text).is_ok_and(|it| !it.is_string());
+        match self.encoding {
+            Encoding::Json if !is_json() => Value::String(text).to_string(),
+            _ => text,
+        }
     }
 
     /// Writes a block that is no outcome.
     pub(crate) fn block(&self, name: &str, data: &Value) -> String {
         let template = self.environment.get_template(&format!("block.{name}"));
         let rendered = template.and_then(|template| template.render(Serde(data)));
-        rendered.unwrap_or_else(|_| data.to_string())
+        rendered.unwrap_or_else(|error| {
+            tracing::warn!(dialect = self.name, template = name, %error, "a text fails");
+            data.to_string()
+        })
     }
 }
 
@@ -198,10 +190,5 @@ mod tests {
         assert_eq!(within("a </skill> b </SKILL > c", "skill"), "a &lt;/skill> b &lt;/SKILL > c");
         assert_eq!(within("İ </skill>", "skill"), "İ &lt;/skill>");
         assert_eq!(within("nothing </skil>", "skill"), "nothing </skil>");
-    }
-
-    #[test]
-    fn the_texts_of_the_default_dialect_can_be_used() -> Result<(), TextsError> {
-        Texts::prowess().map(|_| ())
     }
 }

@@ -1,0 +1,120 @@
+//! How a model comes to know of the tools that a skill brings.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::gate::{Registered, gate};
+use crate::runtime::{Inner, SkillView};
+use crate::session::SessionState;
+use crate::tool::ToolDeclaration;
+
+/// How a model comes to know of the tools that a skill brings. Those that wait for no skill are
+/// always declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exposure {
+    /// They are declared while the skill is loaded.
+    #[default]
+    OnLoad,
+    /// They are always declared, and refuse until the skill is loaded.
+    Declared,
+    /// They are described in the text of the skill, and called through one tool that is always
+    /// the same: `skill_tool {skill, tool, arguments}`.
+    Generic,
+}
+
+impl Inner {
+    /// The tools that a model is told of: first those that are always there, by name; then those
+    /// that loaded skills have brought, in the order of loading.
+    pub(crate) fn declarations(
+        &self,
+        view: &SkillView,
+        state: &SessionState,
+    ) -> Arc<[ToolDeclaration]> {
+        let always = view.declarations.get_or_init(|| self.always_declared(view));
+        if self.settings.exposure != Exposure::OnLoad {
+            return Arc::clone(always);
+        }
+        let brought: Vec<ToolDeclaration> = state
+            .loaded
+            .iter()
+            .flat_map(|skill| self.brought(view, state, &skill.name))
+            .map(|registered| self.declaration(registered))
+            .collect();
+        match brought.is_empty() {
+            true => Arc::clone(always),
+            false => always.iter().cloned().chain(brought).collect(),
+        }
+    }
+
+    fn always_declared(&self, view: &SkillView) -> Arc<[ToolDeclaration]> {
+        let mut declared: Vec<ToolDeclaration> = Vec::new();
+        for (name, registered) in self.tools.all() {
+            let mut declaration = self.declaration(registered);
+            if let Some(skills) = view.declared.skills(name) {
+                // Nothing is said of a tool whose skill is hidden.
+                let Some(skill) = skills.first() else { continue };
+                if self.settings.exposure != Exposure::Declared {
+                    continue;
+                }
+                let data = json!({"description": declaration.description, "skill": skill});
+                declaration.description = self.dialect.block("gated_tool", &data);
+            }
+            declared.push(declaration);
+        }
+        let generic = self.tools.generic().map(|(_, generic)| generic.clone());
+        declared.extend(generic.map(|generic| self.described(generic)));
+        declared.sort_by(|a, b| a.name.cmp(&b.name));
+        declared.into()
+    }
+
+    fn declaration(&self, registered: &Registered) -> ToolDeclaration {
+        self.described(registered.tool.declaration().clone())
+    }
+
+    /// With the description that the host wants.
+    fn described(&self, mut declaration: ToolDeclaration) -> ToolDeclaration {
+        if let Some(text) = self.settings.tool_descriptions.get(&declaration.name) {
+            declaration.description.clone_from(text);
+        }
+        declaration
+    }
+
+    /// The tools that a loaded skill has brought, and no other skill before it.
+    fn brought<'a>(
+        &'a self,
+        view: &SkillView,
+        state: &SessionState,
+        skill: &str,
+    ) -> Vec<&'a Registered> {
+        let first = |name: &str, registered: &Registered| {
+            let opens = |loaded: &str| {
+                registered.skill.as_deref() == Some(loaded)
+                    || view.declared.skills(name).is_some_and(|it| it.iter().any(|it| it == loaded))
+            };
+            let waits = view.declared.skills(name).is_some();
+            let first = state.loaded.iter().map(|it| it.name.as_str()).find(|it| opens(it));
+            waits && first == Some(skill) && gate(name, registered, &view.declared, state).is_ok()
+        };
+        let all = self.tools.all().into_iter();
+        all.filter(|(name, registered)| first(name, registered)).map(|(_, it)| it).collect()
+    }
+
+    /// What is said of the tools of a skill in its text, where that is the way they are known.
+    pub(crate) fn described_tools(&self, view: &SkillView, skill: &str) -> String {
+        if self.settings.exposure != Exposure::Generic {
+            return String::new();
+        }
+        let opens = |name: &str| {
+            view.declared.skills(name).is_some_and(|it| it.iter().any(|it| it == skill))
+        };
+        let all = self.tools.all().into_iter().filter(|(name, _)| opens(name));
+        let tools: Vec<Value> = all.map(|(_, it)| json!(self.declaration(it))).collect();
+        match tools.is_empty() {
+            true => String::new(),
+            false => self.dialect.block("skill_tools", &json!({"skill": skill, "tools": tools})),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a host asks for, and what it gets.
+
+use std::sync::Arc;
+
+use prowess_catalog::Scope;
+use serde::{Deserialize, Serialize};
+
+use super::fill::ListingRequest;
+use super::listing::{Listing, ListingMode};
+use super::materialize::View;
+use crate::commit::initialisation;
+use crate::message::Message;
+use crate::runtime::{Inner, Runtime, SkillView};
+use crate::session::{AgentName, Change, SessionKey, SessionState};
+use crate::settings::LoadMode;
+use crate::tool::ToolDeclaration;
+use crate::turn::RuntimeError;
+
+/// Where the text of loaded skills stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// In the result of the call that loaded it: a request extends the one before it.
+    #[default]
+    ToolResult,
+    /// In the system prompt, sorted by name.
+    System,
+}
+
+/// What a prompt is made of besides the session.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PromptRequest {
+    /// What the host says first.
+    pub system: Option<String>,
+    /// The conversation as the host knows it. Without it the stored transcript counts.
+    pub transcript: Option<Vec<Message>>,
+}
+
+impl PromptRequest {
+    /// The stored transcript, and nothing besides.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what the host says first.
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.system = Some(system.into());
+        self
+    }
+
+    /// Sets the conversation as the host knows it.
+    pub fn with_transcript(mut self, transcript: Vec<Message>) -> Self {
+        self.transcript = Some(transcript);
+        self
+    }
+}
+
+/// Exactly what a model is sent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// The system prompt.
+    pub system: String,
+    /// The tools, sorted by name.
+    pub tools: Arc<[ToolDeclaration]>,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// What could not be given, in words.
+    pub problems: Vec<String>,
+}
+
+impl Runtime {
+    /// What the model would be sent now. Changes nothing.
+    pub async fn prompt(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        request: PromptRequest,
+    ) -> Result<Prompt, RuntimeError> {
+        let state = self.state(session, agent).await?;
+        let (_, skills) = self.inner.skills_of(session, agent).await;
+        let transcript = match request.transcript {
+            Some(transcript) => transcript,
+            None => self.inner.sessions.messages(session, agent).await?,
+        };
+        let view = View {
+            inner: &self.inner,
+            state: &state,
+            skills: &skills,
+            scope: &scope_of(session, agent),
+        };
+        view.prompt(request.system.as_deref(), &transcript).await
+    }
+
+    /// What the model is sent now, for a request that is really made: under [`LoadMode::Once`]
+    /// what it holds is gone from the next one.
+    pub async fn request(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        request: PromptRequest,
+    ) -> Result<Prompt, RuntimeError> {
+        let before = self.state(session, agent).await?;
+        // What is sent stays: the listing is frozen by the first request, if not before.
+        let (_, skills) = self.inner.skills_of(session, agent).await;
+        let (setup, _) = initialisation(&self.inner, &before, &skills, session, agent).await?;
+        if !setup.is_empty() {
+            self.change(session, agent, setup).await?;
+        }
+        let prompt = self.prompt(session, agent, request).await?;
+        if self.inner.settings.load_mode == LoadMode::Once {
+            // Exactly what it held, as far as nobody was faster.
+            let now = self.state(session, agent).await?;
+            let going: Vec<Change> = before
+                .loaded
+                .iter()
+                .filter(|skill| !skill.pinned && now.is_loaded(&skill.name))
+                .map(|skill| Change::Unload { skill: skill.name.clone() })
+                .collect();
+            if !going.is_empty() {
+                self.change(session, agent, going).await?;
+            }
+        }
+        Ok(prompt)
+    }
+
+    /// The listing as it would be written now.
+    pub async fn listing(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+    ) -> Result<Listing, RuntimeError> {
+        let state = self.state(session, agent).await?;
+        let (_, skills) = self.inner.skills_of(session, agent).await;
+        let scope = scope_of(session, agent);
+        let live = self.inner.settings.listing.mode == ListingMode::Live;
+        Ok(self.inner.listing(&skills, &scope, live.then_some(&state)))
+    }
+}
+
+pub(crate) fn scope_of(session: &SessionKey, agent: &AgentName) -> Scope {
+    Scope::new()
+        .with_user(session.user())
+        .with_session(session.session())
+        .with_agent(agent.as_str())
+}
+
+impl Inner {
+    pub(crate) fn listing(
+        &self,
+        view: &SkillView,
+        scope: &Scope,
+        live: Option<&SessionState>,
+    ) -> Listing {
+        let request = ListingRequest {
+            view,
+            scope,
+            visibilities: &self.visibilities,
+            dialect: &self.dialect,
+            settings: &self.settings.listing,
+            budget: self.settings.listing.budget,
+            counter: self.counter.as_ref(),
+            live,
+        };
+        request.write()
+    }
+}
