@@ -1,7 +1,6 @@
 //! What is committed: changes, messages and events together, as often as it takes.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -186,7 +185,7 @@ impl Commit<'_> {
                     result.expansion = Some(Expansion { digest, skill, turn, pinned });
                 }
                 finished.stored_messages.push(Message::answering(result));
-                self.call_events(call, &outcome, ran.elapsed, applied, turn, &mut finished.events);
+                self.call_events(call, ran, &outcome, applied, turn, &mut finished.events);
             }
             finished.outcomes.push(outcome);
         }
@@ -197,13 +196,14 @@ impl Commit<'_> {
     fn call_events(
         &self,
         call: &ToolCall,
+        ran: &Ran,
         outcome: &ToolOutcome,
-        elapsed: Duration,
         applied: Option<&Applied>,
         turn: u64,
         events: &mut Vec<Event>,
     ) {
         let skill = outcome.skill.as_deref().unwrap_or_default();
+        let tool = ran.tool.as_ref().unwrap_or(&call.name);
         let loaded = outcome.changes.iter().find_map(|change| match change {
             Change::Load { skill, .. } => Some(skill),
             _ => None,
@@ -225,19 +225,19 @@ impl Commit<'_> {
             (code, None) => match notes.next() {
                 Some((kind, message)) => (*kind, message.clone()),
                 None if outcome.is_error => {
-                    (EventKind::CallFailed, format!("Tool '{}' failed: {code}", call.name))
+                    (EventKind::CallFailed, format!("Tool '{tool}' failed: {code}"))
                 }
-                None => (EventKind::ToolCalled, format!("Tool '{}' called", call.name)),
+                None => (EventKind::ToolCalled, format!("Tool '{tool}' called")),
             },
         };
         let mut event = self.event(kind, turn, message);
         event.call_id = Some(call.id.clone());
-        event.tool = Some(call.name.clone());
+        event.tool = Some(tool.clone());
         event.skill.clone_from(&outcome.skill);
         event.digest = loaded.map(|loaded| loaded.digest);
         event.version = loaded.and_then(|loaded| loaded.version.clone());
         event.code = Some(outcome.code.to_string());
-        event.elapsed_us = Some(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX));
+        event.elapsed_us = Some(u64::try_from(ran.elapsed.as_micros()).unwrap_or(u64::MAX));
         event.content_bytes = Some(outcome.content.len() as u64);
         events.push(event);
         for (kind, message) in notes {

@@ -74,12 +74,14 @@ pub struct StepResult {
 pub(crate) struct Ran {
     pub(crate) outcome: ToolOutcome,
     pub(crate) elapsed: Duration,
+    /// The tool that ran, if it is not the one that was called.
+    pub(crate) tool: Option<String>,
 }
 
 impl Ran {
     /// A call that was decided without running.
     pub(crate) fn at_once(outcome: ToolOutcome) -> Self {
-        Self { outcome, elapsed: Duration::ZERO }
+        Self { outcome, elapsed: Duration::ZERO, tool: None }
     }
 }
 
@@ -292,7 +294,8 @@ impl<'a> Batch<'a> {
         if outcome.is_error {
             outcome.changes.clear();
         }
-        Ran { outcome, elapsed: started.elapsed() }
+        let tool = matches!(asked.call, Cow::Owned(_)).then(|| call.name.clone());
+        Ran { outcome, elapsed: started.elapsed(), tool }
     }
 
     async fn intercepted(

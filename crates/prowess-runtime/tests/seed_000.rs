@@ -7,14 +7,15 @@
 //! `load_skill_file_size_exceeded`, `v1_skills_work_without_modification`,
 //! `read_file_still_works_for_skills`, integration rows 1 and 2.
 //!
-//! Open, because they concern parts that come later: the seven rows on `allowed_tools…` and
-//! `default_policy_is_recommend` (policy), the three rows on `format_skills_list…` (see `seed_001.rs`),
-//! integration row 3 (summarization).
+//! The rows on `allowed_tools…`, `default_policy_is_recommend` and `format_skills_list…` are the
+//! same too, with one difference that is a setting: here a skill without `allowed-tools` lifts
+//! nothing. Open, because it concerns a part that comes later: integration row 3 (summarization).
 
 mod support;
 
-use prowess_runtime::TurnRequest;
-use support::{Plan, resources};
+use prowess_runtime::{AllowedToolsPolicy, AllowedToolsUnion, Settings, TurnRequest};
+use serde_json::json;
+use support::{Plan, echo, resources};
 
 fn eager() -> Plan {
     Plan::new()
@@ -91,4 +92,23 @@ async fn load_skill_already_loaded_returns_message() {
             .iter()
             .all(|change| !matches!(change, prowess_runtime::Change::Load { .. }))
     );
+}
+
+#[tokio::test]
+async fn allowed_tools_restrict_as_soon_as_one_loaded_skill_defines_them() {
+    let defines = "---\nname: x\ndescription: X.\nallowed-tools: tool_x\n---\nx\n";
+    let settings = Settings::default()
+        .with_allowed_tools_policy(AllowedToolsPolicy::Restrict)
+        .with_allowed_tools_union(AllowedToolsUnion::Strict);
+    let world = Plan::new()
+        .file("x/SKILL.md", defines)
+        .skill("free", "Free.")
+        .settings(settings)
+        .change(|builder| builder.tool(echo("tool_x")).tool(echo("execute")))
+        .build();
+    let passes = async |tool| !world.call(tool, json!({})).await.is_error;
+    world.load("free").await;
+    assert!(passes("execute").await);
+    world.load("x").await;
+    assert!(passes("tool_x").await && !passes("execute").await);
 }

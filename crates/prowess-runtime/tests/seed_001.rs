@@ -1,29 +1,19 @@
 //! The test table of the second DeepAgents document (31 unit rows, 6 integration rows): one
-//! function per row that concerns state, loading and resources, named after the row.
+//! function per row, named after the row, in the `deepagents` dialect where the row is about words.
 //!
-//! Open, because they concern parts that come later:
-//! - policy: `allowed_tools_recommend_mode_passthrough`, `…_restrict_mode_allows_listed`,
-//!   `…_restrict_mode_blocks_unlisted`, `…_whitelist_always_allowed`, `…_custom_whitelist`,
-//!   `…_no_loaded_skills_passthrough`, `…_no_restrictions_defined_passthrough`,
-//!   `…_multi_skill_union`, `default_policy_is_recommend`; integration row 5;
-//! - listing, whose behaviour `listing.rs` holds (`a_live_listing_marks_what_is_loaded…` for
-//!   `…_with_loaded_status`, `…_with_resources` and `…_loaded_skills_exempt_from_budget`,
-//!   `what_does_not_fit_is_named…` for `…_description_budget_exceeded` and integration row 6) and
-//!   whose words follow with the dialect: `format_skills_list_load_skill_guidance`; integration
-//!   row 4;
-//! - the agent: integration row 3 (summarization).
+//! Open, because it concerns a part that comes later: integration row 3 (summarization).
 
 mod support;
 
 use prowess_catalog::{Catalog, FoundSkill, MemorySource, ResourceListing, ResourcePath};
 use prowess_catalog::{ReadError, ResourceScope, Source, SourceFuture, SourceInfo, SourceListing};
 use prowess_runtime::{
-    AgentName, EventKind, Runtime, SessionKey, Settings, ToolCall, ToolDeclaration, ToolOutcome,
-    TurnRequest, tool_fn,
+    AgentName, AllowedToolsPolicy, Budget, Dialect, EventKind, PromptRequest, Runtime, SessionKey,
+    Settings, ToolCall, ToolDeclaration, ToolOutcome, TurnRequest, tool_fn,
 };
 use serde_json::json;
 use std::sync::Arc;
-use support::{Plan, World, resources, skill};
+use support::{Plan, World, echo, resources, skill};
 
 fn with_resources() -> Plan {
     Plan::new()
@@ -106,12 +96,11 @@ async fn discover_resources_backend_error() {
 
 #[tokio::test]
 async fn discover_resources_non_standard_dirs_ignored() {
-    // The strict three-folder mode of the `deepagents` dialect; the default mode sees more.
-    let world = with_resources().file("deploy/temp/junk.txt", "junk").build();
-    let snapshot = world.catalog.refresh().await;
-    let found = snapshot.get("deploy").unwrap();
-    let listing = found.resources(ResourceScope::ThreeFolders).await.unwrap();
-    let paths: Vec<&str> = listing.resources.iter().map(|it| it.path.as_str()).collect();
+    // The default mode sees more.
+    let world = deepagents().file("deploy/temp/junk.txt", "junk").build();
+    world.load("deploy").await;
+    let found = resources(&world.state().await, "deploy");
+    let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, ["assets/logo.svg", "references/guide.md", "scripts/run.sh"]);
 }
 
@@ -163,6 +152,21 @@ async fn load_skill_returns_command_with_content() {
     assert!(outcome.content.contains("**Skill Resources:**"));
     assert!(outcome.content.contains("- [script] `scripts/run.sh`"));
     assert_eq!(outcome.changes.len(), 1, "it changes the state");
+}
+
+#[tokio::test]
+async fn load_skill_returns_the_whole_file_and_full_paths_in_the_dialect() {
+    let world = deepagents().build();
+    let outcome = world.load("deploy").await;
+    let folder = world.path("deploy").display().to_string();
+    assert_eq!(
+        outcome.content,
+        format!(
+            "---\nname: deploy\ndescription: Does deploy.\n---\nDeploy it.\n\n\n\n---\n\
+             **Skill Resources:**\n\n- [asset] `{folder}/assets/logo.svg`\n\
+             - [reference] `{folder}/references/guide.md`\n- [script] `{folder}/scripts/run.sh`"
+        )
+    );
 }
 
 #[tokio::test]
@@ -266,6 +270,178 @@ async fn v1_skills_work_without_modification() {
     assert_eq!(world.load("web-research").await.content, "# Web Research");
 }
 
+#[tokio::test]
+async fn default_policy_is_recommend() {
+    let settings = Settings::default();
+    assert_eq!(settings.allowed_tools_policy, AllowedToolsPolicy::Recommend);
+    let dialect = Dialect::named("deepagents").unwrap();
+    assert_eq!(dialect.settings().allowed_tools_policy, AllowedToolsPolicy::Recommend);
+}
+
+// Policy
+
+fn policy(change: impl FnOnce(Settings) -> Settings) -> World {
+    let text = |name: &str, allowed: &str| {
+        format!("---\nname: {name}\ndescription: Does {name}.\n{allowed}---\nBody\n")
+    };
+    deepagents()
+        .file("x/SKILL.md", text("x", "allowed-tools: tool_x tool_y\n"))
+        .file("z/SKILL.md", text("z", "allowed-tools: tool_z\n"))
+        .file("free/SKILL.md", text("free", ""))
+        .set(change)
+        .change(|builder| {
+            let tools = ["tool_x", "tool_z", "execute", "read_file", "ls", "write_todos"];
+            tools.into_iter().fold(builder, |builder, tool| builder.tool(echo(tool)))
+        })
+        .build()
+}
+
+fn restrict(settings: Settings) -> Settings {
+    settings.with_allowed_tools_policy(AllowedToolsPolicy::Restrict)
+}
+
+/// Whether a tool can be called.
+async fn passes(world: &World, tool: &str) -> bool {
+    !world.call(tool, json!({})).await.is_error
+}
+
+#[tokio::test]
+async fn allowed_tools_recommend_mode_passthrough() {
+    let world = policy(|settings| settings);
+    world.load("x").await;
+    assert!(passes(&world, "execute").await && passes(&world, "tool_z").await);
+}
+
+#[tokio::test]
+async fn allowed_tools_restrict_mode_allows_listed() {
+    let world = policy(restrict);
+    world.load("x").await;
+    assert!(passes(&world, "tool_x").await);
+}
+
+#[tokio::test]
+async fn allowed_tools_restrict_mode_blocks_unlisted() {
+    let world = policy(restrict);
+    world.load("x").await;
+    let outcome = world.call("execute", json!({"command": "ls"})).await;
+    assert_eq!(
+        outcome.content,
+        "Tool 'execute' is not in the allowed-tools list for the currently loaded skills. \
+         Allowed tools: tool_x, tool_y. If you believe this tool is necessary, explain your \
+         reasoning."
+    );
+    assert!(outcome.is_error);
+    let blocked = world.events_of(EventKind::ToolBlocked);
+    assert_eq!(blocked[0].message, "Tool 'execute' blocked by allowed-tools policy");
+}
+
+#[tokio::test]
+async fn allowed_tools_whitelist_always_allowed() {
+    let world = policy(restrict);
+    world.load("x").await;
+    for tool in ["read_file", "ls", "write_todos"] {
+        assert!(passes(&world, tool).await, "{tool}");
+    }
+    assert_eq!(world.load("z").await.code, "loaded");
+}
+
+#[tokio::test]
+async fn allowed_tools_custom_whitelist() {
+    let world = policy(|it| restrict(it).with_always_allowed_tools(["execute".to_owned()].into()));
+    world.load("x").await;
+    assert!(passes(&world, "execute").await);
+    assert!(!passes(&world, "read_file").await, "the default list is replaced");
+}
+
+#[tokio::test]
+async fn allowed_tools_no_loaded_skills_passthrough() {
+    assert!(passes(&policy(restrict), "execute").await);
+}
+
+#[tokio::test]
+async fn allowed_tools_no_restrictions_defined_passthrough() {
+    let world = policy(restrict);
+    world.load("free").await;
+    assert!(passes(&world, "execute").await);
+    // Some define it and some do not: nothing is restricted.
+    world.load("x").await;
+    assert!(passes(&world, "execute").await);
+}
+
+#[tokio::test]
+async fn allowed_tools_multi_skill_union() {
+    let world = policy(restrict);
+    world.load("x").await;
+    assert!(!passes(&world, "tool_z").await);
+    world.load("z").await;
+    assert!(passes(&world, "tool_x").await && passes(&world, "tool_z").await);
+    assert!(!passes(&world, "execute").await);
+}
+
+// The listing
+
+fn deepagents() -> Plan {
+    with_resources().dialect(Dialect::named("deepagents").unwrap())
+}
+
+async fn listing(world: &World) -> String {
+    world.runtime.listing(&world.session, &world.agent).await.unwrap().text
+}
+
+#[tokio::test]
+async fn format_skills_list_with_loaded_status() {
+    let world = deepagents().skill("other", "x").build();
+    world.load("other").await;
+    let text = listing(&world).await;
+    assert!(text.contains("- **other** [Loaded]: Does other."), "{text}");
+    assert!(text.contains("- **deploy**: Does deploy."));
+    assert!(text.find("other") < text.find("deploy"), "what is loaded comes first");
+}
+
+#[tokio::test]
+async fn format_skills_list_with_resources() {
+    let world = deepagents().file("deploy/scripts/more.sh", "echo").build();
+    assert!(!listing(&world).await.contains("-> Resources"));
+    world.load("deploy").await;
+    assert!(listing(&world).await.contains("\n  -> Resources: 1 asset, 1 reference, 2 scripts"));
+}
+
+#[tokio::test]
+async fn format_skills_list_load_skill_guidance() {
+    let world = deepagents().build();
+    let guidance = "\n  -> Use `load_skill(\"deploy\")` to read full instructions";
+    assert!(listing(&world).await.contains(guidance));
+    world.load("deploy").await;
+    assert!(!listing(&world).await.contains(guidance));
+}
+
+fn small_budget(mut settings: Settings) -> Settings {
+    settings.listing.budget = Budget::Characters(100);
+    settings
+}
+
+#[tokio::test]
+async fn format_skills_list_description_budget_exceeded() {
+    let world = deepagents().skill("other", "x").skill("third", "x").set(small_budget).build();
+    let text = listing(&world).await;
+    assert!(text.contains("**deploy**") && !text.contains("**other**"), "{text}");
+    assert!(text.contains(
+        "\n\n(2 additional skill(s) not shown due to description budget limit. Use `ls` to browse \
+         skill directories for a complete list.)"
+    ));
+}
+
+#[tokio::test]
+async fn format_skills_list_loaded_skills_exempt_from_budget() {
+    let world = deepagents().skill("other", "x").skill("third", "x").set(small_budget).build();
+    world.load("other").await;
+    world.load("third").await;
+    let text = listing(&world).await;
+    for name in ["**other** [Loaded]", "**third** [Loaded]", "**deploy**"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+}
+
 /// `read_file` as a host brings it.
 fn read_file(world: Plan) -> World {
     let declaration = ToolDeclaration::new("read_file", "Reads a file.", json!({"type": "object"}));
@@ -309,4 +485,39 @@ async fn with_subagent_middleware() {
     assert!(!state.is_loaded("deploy"));
     let outcome = world.call_as("sub", "load_skill", json!({"skill_name": "deploy"})).await;
     assert_eq!(outcome.code, "loaded");
+}
+
+/// Row 4: the system prompt after a load.
+#[tokio::test]
+async fn system_prompt_is_updated_after_load_skill() {
+    let world = deepagents().build();
+    let system = async || {
+        let request = PromptRequest::new();
+        world.runtime.prompt(&world.session, &world.agent, request).await.unwrap().system
+    };
+    assert!(!system().await.contains("[Loaded]"));
+    world.load("deploy").await;
+    let after = system().await;
+    assert!(after.contains("- **deploy** [Loaded]: Does deploy."));
+    assert!(after.contains("  -> Resources: 1 asset, 1 reference, 1 script"));
+}
+
+/// Row 5: what is allowed grows with every skill that is loaded.
+#[tokio::test]
+async fn restrict_accumulates_across_skills() {
+    let world = policy(restrict);
+    assert!(passes(&world, "execute").await);
+    world.load("x").await;
+    assert_eq!([passes(&world, "tool_x").await, passes(&world, "tool_z").await], [true, false]);
+    world.load("z").await;
+    assert_eq!([passes(&world, "tool_x").await, passes(&world, "tool_z").await], [true, true]);
+}
+
+/// Row 6: what the listing leaves out can still be loaded by name.
+#[tokio::test]
+async fn excluded_skills_can_still_be_loaded() {
+    let world = deepagents().skill("other", "x").set(small_budget).build();
+    assert!(!listing(&world).await.contains("other"));
+    assert_eq!(world.load("other").await.code, "loaded");
+    assert!(listing(&world).await.contains("**other** [Loaded]"));
 }

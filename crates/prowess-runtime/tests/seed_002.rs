@@ -1,5 +1,6 @@
 //! What the trpc-agent-go document says of `skill_load`, `skill_select_docs` and
-//! `skill_list_docs`, behaviour by behaviour, under the names of the default dialect.
+//! `skill_list_docs`, behaviour by behaviour, under the names of the default dialect; its words are
+//! held at the end, in the dialect `trpc`.
 //!
 //! Deliberately different, and better: unknown docs are refused instead of remembered, an unknown
 //! mode is refused instead of read as `replace`, docs are selected of loaded skills only, and
@@ -7,7 +8,7 @@
 
 mod support;
 
-use prowess_runtime::EventKind;
+use prowess_runtime::{Dialect, EventKind, PromptRequest, TurnRequest};
 use serde_json::json;
 use support::{Plan, World};
 
@@ -161,4 +162,44 @@ async fn selecting_is_touching() {
     assert_eq!(world.state().await.touch_order(), ["demo", "other"]);
     select(&world, json!({"docs": ["a.md"]})).await;
     assert_eq!(world.state().await.touch_order(), ["other", "demo"]);
+}
+
+// The words of the dialect
+
+#[tokio::test]
+async fn in_its_dialect_results_are_stubs_and_text_stands_in_the_system_prompt() {
+    let world = Plan::new()
+        .dialect(Dialect::named("trpc").unwrap())
+        .skill("demo", "Body of demo.")
+        .file("demo/USAGE.md", "How to use it.")
+        .build();
+    let begin = || world.runtime.begin_turn(&world.session, &world.agent, TurnRequest::new());
+    let system = async || {
+        let request = PromptRequest::new();
+        world.runtime.prompt(&world.session, &world.agent, request).await.unwrap().system
+    };
+    begin().await.unwrap();
+    let load = world.call("skill_load", json!({"skill": "demo"})).await;
+    assert_eq!(load.content, "loaded: demo");
+    assert!(system().await.ends_with("[Loaded] demo\n\nBody of demo.\nDocs loaded: none"));
+    let list = world.call("skill_list_docs", json!({"skill": "demo"})).await;
+    assert_eq!(list.content, r#"["USAGE.md"]"#);
+    let arguments = json!({"skill": "demo", "docs": ["USAGE.md"], "mode": "add"});
+    let select = world.call("skill_select_docs", arguments).await;
+    assert_eq!(
+        select.content,
+        r#"{"skill":"demo","selected_docs":["USAGE.md"],"include_all_docs":false,"mode":"add"}"#
+    );
+    let expected = "Body of demo.\nDocs loaded: USAGE.md\n\n[Doc] USAGE.md\n\nHow to use it.";
+    assert!(system().await.ends_with(expected));
+    // Safe to call again; the next turn begins without it.
+    let again = world.call("skill_load", json!({"skill": "demo"})).await;
+    assert_eq!(again.content, "loaded: demo");
+    begin().await.unwrap();
+    assert!(!system().await.contains("[Loaded] demo"));
+    for (arguments, text) in
+        [(json!({}), "skill is required"), (json!({"skill": "x"}), "unknown skill: x")]
+    {
+        assert_eq!(world.call("skill_load", arguments).await.content, text);
+    }
 }

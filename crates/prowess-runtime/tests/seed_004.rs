@@ -1,16 +1,18 @@
 //! What the langchain-docker document says of load, list and detail, behaviour by behaviour, with
 //! its texts where programs match on them.
 //!
-//! Open, because they concern parts that come later: the SQL, Jira and XLSX skills, the listing,
-//! the REST service, and the texts of the `langchain_docker` dialect.
+//! Open, because they concern parts that come later: the SQL, Jira and XLSX skills and the REST
+//! service.
 
 mod support;
 
 use std::sync::Arc;
 
-use prowess_runtime::{Invocation, Tool, ToolFuture, ToolOutcome, Toolkit};
+use prowess_runtime::{
+    Dialect, Invocation, Prompt, PromptRequest, Tool, ToolFuture, ToolOutcome, Toolkit,
+};
 use serde_json::json;
-use support::{Plan, World};
+use support::{Plan, World, echo};
 
 const SQL: &str = "---
 name: write_sql
@@ -171,4 +173,85 @@ async fn unloading_is_possible_and_what_is_not_loaded_cannot_be_unloaded() {
     assert_eq!((again.is_error, again.code.as_ref()), (true, "skill_not_loaded"));
     // It can be loaded again.
     assert_eq!(world.load("write_sql").await.code, "loaded");
+}
+
+// The words of the dialect
+
+fn in_its_dialect() -> World {
+    let sql = SQL.replace("---\n# SQL", "metadata:\n  title: SQL Query Expert\ntool_configs:\n  - \
+        name: sql_query\n    description: Execute a SQL query.\n    method: execute_query\n---\n# SQL");
+    Plan::new()
+        .dialect(Dialect::named("langchain_docker").unwrap())
+        .file("write_sql/SKILL.md", sql)
+        .file("write_sql/examples.md", "SELECT 1;")
+        .skill("jira", "Jira")
+        .change(|builder| builder.tool(echo("sql_query")))
+        .build()
+}
+
+async fn prompt(world: &World) -> Prompt {
+    let request = PromptRequest::new();
+    world.runtime.prompt(&world.session, &world.agent, request).await.unwrap()
+}
+
+#[tokio::test]
+async fn level_1_lists_ids_titles_and_descriptions_and_what_is_loaded() {
+    let world = in_its_dialect();
+    let system = prompt(&world).await.system;
+    let entry = "- write_sql: SQL Query Expert - Write and execute SQL queries";
+    assert!(system.contains("## Available Skills\n"));
+    assert!(system.contains(entry) && system.contains("- jira: Jira - Does jira."), "{system}");
+    assert!(!system.contains("Currently loaded"));
+    world.load("write_sql").await;
+    let system = prompt(&world).await.system;
+    assert!(system.ends_with("\n\n**Currently loaded skills**: write_sql"), "{system}");
+}
+
+#[tokio::test]
+async fn gated_tools_are_declared_and_refuse_until_their_skill_is_loaded() {
+    let world = in_its_dialect();
+    let tools = prompt(&world).await.tools;
+    let query = tools.iter().find(|tool| tool.name == "sql_query").unwrap();
+    assert!(query.description.ends_with("\n\nRequires the 'write_sql' skill to be loaded first."));
+    let refused = world.call("sql_query", json!({"query": "SELECT 1"})).await;
+    assert_eq!(
+        refused.content,
+        "The 'sql_query' tool requires the 'write_sql' skill to be loaded first.\nPlease use \
+         load_skill('write_sql') before using this tool."
+    );
+    assert_eq!((refused.is_error, refused.code.as_ref()), (true, "skill_not_loaded"));
+    world.load("write_sql").await;
+    assert!(!world.call("sql_query", json!({"query": "SELECT 1"})).await.is_error);
+    assert_eq!(prompt(&world).await.tools, tools);
+}
+
+#[tokio::test]
+async fn the_texts_of_load_list_and_detail() {
+    let world = in_its_dialect();
+    let load = async |id: &str| world.call("load_skill", json!({"skill_id": id})).await.content;
+    assert_eq!(load("nope").await, "Unknown skill: nope. Available skills: jira, write_sql");
+    assert_eq!(load("write_sql").await, "## Skill Loaded: SQL Query Expert\n\n# SQL Query Expert");
+    assert_eq!(
+        load("write_sql").await,
+        "Skill 'write_sql' is already loaded (loaded 1 time(s)). You can proceed with using its \
+         tools without loading again."
+    );
+    let list = world.call("list_loaded_skills", json!({})).await.content;
+    assert_eq!(list, "Currently loaded skills:\n- write_sql (loaded 1 time(s))");
+    let detail = async |id: &str, resource: &str| {
+        let arguments = json!({"skill_id": id, "resource": resource});
+        world.call("load_skill_detail", arguments).await.content
+    };
+    assert_eq!(detail("write_sql", "examples").await, "SELECT 1;");
+    assert_eq!(
+        detail("jira", "x").await,
+        "Skill 'jira' is not loaded. Please load it first with load_skill('jira')."
+    );
+    assert!(detail("write_sql", "x").await.starts_with("Unknown resource: x. Available: samples"));
+    world.remove("write_sql/SKILL.md");
+    world.catalog.refresh().await;
+    assert_eq!(detail("write_sql", "examples").await, "Skill not found: write_sql");
+    world.remove("jira/SKILL.md");
+    let failed = load("jira").await;
+    assert!(failed.starts_with("Error loading skill 'jira': "), "{failed}");
 }

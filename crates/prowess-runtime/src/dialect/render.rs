@@ -182,13 +182,5 @@ pub(crate) fn is_said(block: &str, text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_cannot_close_the_block_it_is_in() {
-        assert_eq!(within("a </skill> b </SKILL > c", "skill"), "a &lt;/skill> b &lt;/SKILL > c");
-        assert_eq!(within("İ </skill>", "skill"), "İ &lt;/skill>");
-        assert_eq!(within("nothing </skil>", "skill"), "nothing </skil>");
-    }
-}
+#[path = "render_tests.rs"]
+mod tests;

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex};
 
 use prowess_catalog::{Catalog, DirectorySource, ResourceDiscovery, ScanLimits};
 use prowess_runtime::{
-    AgentName, Event, EventKind, Message, Runtime, RuntimeBuilder, SessionKey, SessionState,
-    Settings, Step, StepResult, ToolCall, ToolOutcome,
+    AgentName, Dialect, Event, EventKind, Message, Runtime, RuntimeBuilder, SessionKey,
+    SessionState, Settings, Step, StepResult, Tool, ToolCall, ToolDeclaration, ToolOutcome,
+    tool_fn,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A runtime, its skills, and what happened.
@@ -30,7 +31,8 @@ pub(crate) struct World {
 /// What a world is made of.
 pub(crate) struct Plan {
     folder: TempDir,
-    settings: Settings,
+    dialect: Dialect,
+    settings: Option<Settings>,
     discovery: ResourceDiscovery,
     limits: ScanLimits,
     change: Box<dyn FnOnce(RuntimeBuilder) -> RuntimeBuilder>,
@@ -45,7 +47,8 @@ impl Plan {
     pub(crate) fn new() -> Self {
         Self {
             folder: TempDir::new().unwrap(),
-            settings: Settings::default(),
+            dialect: Dialect::built_in().unwrap(),
+            settings: None,
             discovery: ResourceDiscovery::Lazy,
             limits: ScanLimits::default(),
             change: Box::new(|builder| builder),
@@ -65,8 +68,19 @@ impl Plan {
     }
 
     pub(crate) fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
+        self.settings = Some(settings);
         self
+    }
+
+    pub(crate) fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// The settings of the dialect, changed.
+    pub(crate) fn set(self, change: impl FnOnce(Settings) -> Settings) -> Self {
+        let settings = change(self.dialect.settings().clone());
+        self.settings(settings)
     }
 
     pub(crate) fn eager(mut self) -> Self {
@@ -92,9 +106,13 @@ impl Plan {
         let catalog = Catalog::builder().source(source).resources(self.discovery).build();
         let events: Arc<Mutex<Vec<Event>>> = Arc::default();
         let seen = Arc::clone(&events);
-        let builder = Runtime::builder(catalog.clone()).settings(self.settings).sink(Arc::new(
+        let mut builder = Runtime::builder(catalog.clone()).sink(Arc::new(
             move |_: &SessionKey, event: &Event| seen.lock().unwrap().push(event.clone()),
         ));
+        if let Some(settings) = self.settings {
+            builder = builder.settings(settings);
+        }
+        let builder = builder.dialect(self.dialect);
         let runtime = (self.change)(builder).build().unwrap();
         World {
             folder: self.folder,
@@ -178,6 +196,13 @@ impl World {
     pub(crate) fn events_of(&self, kind: EventKind) -> Vec<Event> {
         self.events().into_iter().filter(|event| event.kind == kind).collect()
     }
+}
+
+/// A tool of the host that says what it was given.
+pub(crate) fn echo(name: &str) -> Arc<dyn Tool> {
+    let declaration =
+        ToolDeclaration::new(name, format!("Does {name}."), json!({"type": "object"}));
+    tool_fn(declaration, |arguments| async move { ToolOutcome::text(arguments.to_string()) })
 }
 
 /// The paths and kinds of a loaded skill's resources.
