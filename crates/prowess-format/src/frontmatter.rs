@@ -136,14 +136,9 @@ impl Frontmatter {
         self.metadata().and_then(|metadata| metadata.get("include_tools")).map_or(vec![], names)
     }
 
-    /// `allowed-tools`; `None` if the field is absent or blank, which is not the same as an empty
-    /// list.
+    /// `allowed-tools`; `None` if the field is absent, which is not the same as empty.
     pub fn allowed_tools(&self) -> Option<Vec<ToolPattern>> {
-        let is_blank = |node: &&Node| match &node.value {
-            Value::Null => true,
-            _ => node.as_str().is_some_and(|text| text.trim().is_empty()),
-        };
-        self.raw.get("allowed-tools").filter(|node| !is_blank(node)).map(read_tools)
+        self.raw.get("allowed-tools").map(read_tools)
     }
 
     /// `disallowed-tools`

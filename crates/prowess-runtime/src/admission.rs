@@ -41,8 +41,9 @@ impl<'a> Batch<'a> {
                 let brings = |name: &&str| {
                     view.declared.skills(name).is_some_and(|skills| skills.contains(&skill))
                 };
-                let names = tools.all().into_iter().map(|(name, _)| name).filter(brings).collect();
-                return Err(unknown_tool(&inner.name, names).about(skill));
+                let names: Vec<&str> =
+                    tools.all().into_iter().map(|(name, _)| name).filter(brings).collect();
+                return Err(unknown_tool(&inner.name, &names).about(skill));
             };
             if state.is_loaded(&skill) {
                 skill_tool::check(&inner.name, schema, &inner.arguments)?;
@@ -52,7 +53,8 @@ impl<'a> Batch<'a> {
         let unknown = || {
             let declared = self.inner.declarations(view, state);
             let names = declared.iter().map(|it| it.name.as_str());
-            unknown_tool(&call.name, names.filter(|name| *name != call.name).collect())
+            let names: Vec<&str> = names.filter(|name| *name != call.name).collect();
+            unknown_tool(&call.name, &names)
         };
         let registered = tools.get(&call.name).ok_or_else(unknown)?;
         let open = gate(&call.name, registered, &view.declared, state).map_err(|skill| {
@@ -98,7 +100,7 @@ impl<'a> Batch<'a> {
 }
 
 /// There is no such tool, but there are these.
-fn unknown_tool(tool: &str, names: Vec<&str>) -> ToolOutcome {
+fn unknown_tool(tool: &str, names: &[&str]) -> ToolOutcome {
     let nearest = prowess_format::nearest_name(tool, names.iter().copied());
     let data = json!({"tool": tool, "available": names, "nearest": nearest});
     ToolOutcome::failed("unknown_tool", data)

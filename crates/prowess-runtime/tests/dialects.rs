@@ -82,8 +82,8 @@ async fn shown(world: &World) -> String {
         }
     }
     let folder = fs::canonicalize(world.folder.path()).unwrap().display().to_string();
-    let label = world.folder.path().file_name().unwrap().to_str().unwrap();
-    out.replace(&folder, "/skills").replace(label, "Test")
+    let label = prowess_catalog::label_of(world.folder.path());
+    out.replace(&folder, "/skills").replace(&label, "Test")
 }
 
 #[tokio::test]

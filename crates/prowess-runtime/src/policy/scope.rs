@@ -107,7 +107,8 @@ fn bare(text: &str) -> String {
     let mut is_run = false;
     while let Some(word) = words.peek() {
         let is_runner = RUNNERS.contains(&plain(word).as_str());
-        if !is_assignment(word) && !is_runner && !(is_run && word.starts_with('-')) {
+        let is_option = is_run && word.starts_with('-');
+        if !(is_assignment(word) || is_runner || is_option) {
             break;
         }
         is_run |= is_runner;

@@ -99,8 +99,7 @@ impl ListingRequest<'_> {
             |skill: &&CatalogSkill| self.visibilities.of(self.scope, skill) == Visibility::Listed;
         let (listed, others): (Vec<&CatalogSkill>, Vec<_>) =
             skills.iter().copied().partition(is_listed);
-        let mut listed: Vec<Candidate<'_>> =
-            listed.into_iter().map(|skill| Candidate::new(skill)).collect();
+        let mut listed: Vec<Candidate<'_>> = listed.into_iter().map(Candidate::new).collect();
         let names = others.into_iter().map(CatalogSkill::name).collect();
         let Entries { filled, rest, .. } = self.entries(&mut listed, names);
         (filled.lines.join("\n"), if filled.is_counted { 0 } else { rest.len() })

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use prowess_catalog::{CatalogSkill, Resource, ResourceKind, Snapshot, TreeDigest, Trust};
+use prowess_format::yaml::Value as Yaml;
 use prowess_format::{Digest, ToolPattern};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -228,13 +229,17 @@ pub struct ToolRules {
 }
 
 impl ToolRules {
-    /// What a skill says. One that is not trusted and says nothing allows nothing.
+    /// What a skill says. A blank field says nothing, an empty list that nothing is allowed; a
+    /// skill that is not trusted and says nothing allows nothing.
     pub fn of(skill: &CatalogSkill) -> Self {
         let texts = |patterns: Vec<ToolPattern>| patterns.iter().map(ToString::to_string).collect();
         let frontmatter = &skill.found().frontmatter;
+        let is_blank = frontmatter.raw().get("allowed-tools").is_some_and(|node| {
+            node.value == Yaml::Null || node.as_str().is_some_and(|text| text.trim().is_empty())
+        });
         let silent = (skill.trust() == Trust::Untrusted).then(Vec::new);
         Self {
-            allowed: frontmatter.allowed_tools().map(texts).or(silent),
+            allowed: frontmatter.allowed_tools().filter(|_| !is_blank).map(texts).or(silent),
             disallowed: texts(frontmatter.disallowed_tools()),
         }
     }
