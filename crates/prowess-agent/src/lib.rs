@@ -8,9 +8,12 @@
 mod model;
 mod scripted;
 
+#[cfg(feature = "providers")]
+pub use model::{ApiKey, ModelName, Provider, ProviderModel, ProviderSettings};
 pub use model::{
     Cache, ChatModel, FinishReason, Fold, ModelError, ModelEvent, ModelFuture, ModelOptions,
-    ModelRequest, ModelResponse, ModelStream, ReasoningEffort, ToolChoice, arguments_of,
+    ModelRequest, ModelResponse, ModelStream, ReasoningEffort, RetryPolicy, RetryingModel,
+    ToolChoice, arguments_of,
 };
 pub use scripted::{Reply, ScriptedModel};
 pub use tokio_util::sync::CancellationToken;

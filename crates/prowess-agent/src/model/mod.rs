@@ -1,8 +1,11 @@
 //! Models: what they are asked, what they answer, and how that fails.
 
 mod error;
+#[cfg(feature = "providers")]
+mod provider;
 mod request;
 mod response;
+mod retry;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,8 +14,11 @@ use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 
 pub use error::ModelError;
+#[cfg(feature = "providers")]
+pub use provider::{ApiKey, ModelName, Provider, ProviderModel, ProviderSettings};
 pub use request::{Cache, ModelOptions, ModelRequest, ReasoningEffort, ToolChoice};
 pub use response::{FinishReason, Fold, ModelEvent, ModelResponse, arguments_of};
+pub use retry::{RetryPolicy, RetryingModel};
 
 /// A future that a model returns.
 pub type ModelFuture<'a> =
