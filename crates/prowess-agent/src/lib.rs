@@ -5,9 +5,12 @@
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod cassette;
+mod cassette_request;
 mod model;
 mod scripted;
 
+pub use cassette::{Cassette, CassetteError, CassetteModel, RecordingModel};
 #[cfg(feature = "providers")]
 pub use model::{ApiKey, ModelName, Provider, ProviderModel, ProviderSettings};
 pub use model::{

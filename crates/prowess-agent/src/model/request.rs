@@ -141,7 +141,8 @@ pub enum ReasoningEffort {
     High,
 }
 
-/// Whether a model calls tools.
+/// Whether a model calls tools. Ollama knows no such choice: there `Required` and `Tool` count as
+/// `Auto`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

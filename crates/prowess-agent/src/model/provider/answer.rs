@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use futures_util::StreamExt;
 use genai::chat::{
-    ChatResponse, ChatStream, ChatStreamEvent, ContentPart, StopReason, StreamEnd, ToolCall,
-    Usage as Tokens,
+    ChatResponse, ChatStream, ChatStreamEvent, ContentPart, MessageContent, StopReason, StreamEnd,
+    ToolCall, Usage as Tokens,
 };
 use prowess_runtime::Usage;
 use serde_json::Value;
@@ -234,7 +234,7 @@ impl Events {
         if untold {
             return Err(cut());
         }
-        for part in end.captured_content.map(|it| it.into_parts()).unwrap_or_default() {
+        for part in end.captured_content.map(MessageContent::into_parts).unwrap_or_default() {
             if let ContentPart::Custom(part) = part {
                 self.custom(&part.data);
             }

@@ -20,7 +20,8 @@ pub(super) fn options(request: &ModelRequest, provider: Provider) -> ChatOptions
     let mut options = ChatOptions::default()
         .with_capture_usage(true)
         .with_capture_tool_calls(true)
-        .with_capture_reasoning_content(true);
+        // Models of Gemini that do not think refuse to be asked for thoughts.
+        .with_capture_reasoning_content(provider != Provider::Gemini || asked.reasoning.is_some());
     options.max_tokens = asked.max_tokens;
     options.temperature = asked.temperature;
     options.reasoning_effort = asked.reasoning.map(|effort| match effort {

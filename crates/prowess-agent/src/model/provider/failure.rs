@@ -125,11 +125,11 @@ impl Failure<'_> {
             (Some("authentication_error" | "permission_error"), _) => 401,
             (Some("rate_limit_error" | "rate_limit_exceeded" | "RESOURCE_EXHAUSTED"), _) => 429,
             (Some("invalid_request_error" | "not_found_error" | "request_too_large"), _) => 400,
-            (Some("overloaded_error" | "api_error" | "server_error" | "timeout_error"), _) => 200,
             // It does not even say that it has failed.
             (None, None) if message_in(body).is_none() => {
                 return self.malformed("it holds no answer");
             }
+            // The provider has failed after all.
             _ => 200,
         };
         self.status(status, &body.to_string(), None)
