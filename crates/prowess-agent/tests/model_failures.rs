@@ -251,3 +251,30 @@ async fn a_redirect_is_not_followed() {
         assert_eq!(elsewhere.came().len(), 1, "{model}");
     }
 }
+
+#[tokio::test]
+async fn connecting_takes_no_longer_than_is_set() {
+    // It takes the connection, and never answers the greeting of TLS.
+    let server = Server::answering([fixture("openai:x", "text")]).await;
+    let settings = ProviderSettings::default()
+        .with_base_url(server.url.replace("http://", "https://"))
+        .with_connect_timeout_ms(100)
+        .with_retry(RetryPolicy::never());
+    let model = ProviderModel::new("openai:gpt-5", settings, None).unwrap();
+    let error = model.complete(&asking("?")).await.unwrap_err();
+    assert_eq!(error, ModelError::Timeout { message: "nothing came for 100 ms".into() });
+    assert_eq!(folded(&model, &asking("?")).await, Err(error));
+}
+
+#[tokio::test]
+async fn so_much_of_what_a_provider_says_is_kept_and_no_more() {
+    for (said, kept) in [(999, 999), (1000, 1000), (1001, 1001), (100_000, 1001)] {
+        let answer = Answer::body(400, "text/plain", "é".repeat(said));
+        for (error, _) in errors("openai:gpt-5", &[answer]).await {
+            let ModelError::InvalidRequest { message } = &error else { panic!("{error:?}") };
+            // The last character says that something is cut.
+            assert_eq!(message.chars().count(), kept);
+            assert_eq!(message.ends_with('…'), said > 1000);
+        }
+    }
+}
