@@ -1,7 +1,7 @@
 //! A provider on the loopback interface that says what it was told to say.
 //!
-//! What it says is in `tests/fixtures`, shaped as the page says that each file names as its
-//! `source`.
+//! What it says is in `tests/fixtures`. A file has the shape of what the page shows that it names
+//! as its `source`; the words and numbers in it are ours, the same for all providers.
 
 #![allow(dead_code, reason = "every test file uses some of it")]
 
