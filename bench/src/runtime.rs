@@ -83,7 +83,7 @@ fn gate_row(tokio: &tokio::runtime::Runtime) -> Result<Row> {
     ensure!(runtime.check(&shut, &state, &snapshot).is_err(), "its skill is not loaded");
     let [open, shut] =
         medians([&|| drop(std::hint::black_box(runtime.check(&open, &state, &snapshot))), &|| {
-            drop(std::hint::black_box(runtime.check(&shut, &state, &snapshot)))
+            drop(std::hint::black_box(runtime.check(&shut, &state, &snapshot)));
         }]);
     let worst = open.max(shut);
     let detail = format!("open {}, shut {}", micros(open), micros(shut));

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use prowess_catalog::{Catalog, MemorySource, SourceInfo, Trust};
 use prowess_runtime::{
     AgentName, AllowedToolsPolicy, AllowedToolsUnion, Blocked, EventKind, EventLevel, Exposure,
-    Intercepted, Interception, Interceptor, InterceptorFuture, Runtime, Settings, ToolCall,
+    Intercepted, Interception, Interceptor, InterceptorFuture, Runtime, RuntimeBuilder, Settings,
+    ToolCall,
 };
 use serde_json::{Value, json};
 use support::{Plan, World, echo};
@@ -31,7 +32,7 @@ fn world(settings: Settings, skills: &[(&str, &str)]) -> World {
         plan = plan.file(&format!("{name}/SKILL.md"), with(name, lines));
     }
     let tools = HOST.map(echo);
-    plan.change(move |builder| tools.into_iter().fold(builder, |it, tool| it.tool(tool))).build()
+    plan.change(move |builder| tools.into_iter().fold(builder, RuntimeBuilder::tool)).build()
 }
 
 /// What becomes of a call: nothing, or the code of the refusal.
