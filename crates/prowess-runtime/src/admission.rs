@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::dispatch::Batch;
 use crate::event::EventKind;
@@ -21,16 +21,16 @@ pub(crate) struct Asked<'c> {
     pub(crate) call: Cow<'c, ToolCall>,
 }
 
-impl<'a> Batch<'a> {
+impl Batch<'_> {
     /// What a call asks for, if it may run: is the tool there, its skill loaded, and does the
     /// policy allow it?
-    pub(crate) fn asked(
-        &self,
-        call: &'a ToolCall,
+    pub(crate) fn asked<'c>(
+        &'c self,
+        call: &'c ToolCall,
         state: &SessionState,
-    ) -> Result<Asked<'a>, ToolOutcome> {
+    ) -> Result<Asked<'c>, ToolOutcome> {
         let (tools, view) = (&self.inner.tools, self.view);
-        let mut call = Cow::Borrowed(call);
+        let mut call = as_object(call)?;
         if let Some((words, _)) = tools.generic().filter(|(words, _)| words.name == call.name) {
             let Meant { skill, call: inner } = skill_tool::meant(words, &call)?;
             // Whose tool it is, is checked here; whether the skill is loaded, by the gate.
@@ -97,6 +97,22 @@ impl<'a> Batch<'a> {
             outcome.with_note(EventKind::ToolBlocked, message)
         })
     }
+}
+
+/// A call whose arguments are an object; models also write it as text, or nothing at all.
+fn as_object(call: &ToolCall) -> Result<Cow<'_, ToolCall>, ToolOutcome> {
+    let arguments = match &call.arguments {
+        Value::Object(_) => return Ok(Cow::Borrowed(call)),
+        Value::Null => Some(json!({})),
+        Value::String(text) if text.trim().is_empty() => Some(json!({})),
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        _ => None,
+    };
+    let arguments = arguments.ok_or_else(|| {
+        let data = json!({"tool": call.name, "cause": "they must be a JSON object"});
+        ToolOutcome::failed("invalid_arguments", data)
+    })?;
+    Ok(Cow::Owned(ToolCall { arguments, ..call.clone() }))
 }
 
 /// There is no such tool, but there are these.

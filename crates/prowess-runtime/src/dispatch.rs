@@ -20,6 +20,7 @@ use crate::commit::{Commit, StepCommit, initialisation};
 use crate::engine::Engine;
 use crate::event::EventKind;
 use crate::interceptor::{Intercepted, Interception};
+use crate::layer::{CallLayer, NextCall};
 use crate::message::{Expansion, Message, Part, ToolCall, ToolResult, storable};
 use crate::outcome::ToolOutcome;
 use crate::prompt::{Placement, scope_of};
@@ -27,6 +28,7 @@ use crate::runtime::{Inner, Runtime, SkillView, stored_session};
 use crate::session::{AgentName, SessionKey, SessionState, StateDelta};
 use crate::store::{Revision, StoredSession};
 use crate::tool::{Effect, Invocation};
+use crate::tools::skill_tool;
 use crate::transcript::answer_to;
 use crate::turn::RuntimeError;
 
@@ -130,7 +132,18 @@ impl Runtime {
         &self,
         session: &SessionKey,
         agent: &AgentName,
+        step: Step,
+    ) -> Result<StepResult, RuntimeError> {
+        self.dispatch_layered(session, agent, step, None).await
+    }
+
+    /// The same, with a layer around every call.
+    pub async fn dispatch_layered(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
         mut step: Step,
+        layer: Option<&dyn CallLayer>,
     ) -> Result<StepResult, RuntimeError> {
         for part in &mut step.message.parts {
             if let Part::ToolCall(call) = part {
@@ -152,7 +165,8 @@ impl Runtime {
             let mut engine = Engine::new(inner, session, agent, view);
             engine.transcript = step.transcript.as_deref();
             engine.calls = calls.iter().map(|call| call.id.as_str()).collect();
-            let batch = Batch { inner, session, agent, view, step: &step, calls: &calls, engine };
+            let calls = &calls;
+            let batch = Batch { inner, session, agent, view, step: &step, calls, engine, layer };
             batch.run(stored).await
         };
         work.instrument(span).await
@@ -168,9 +182,10 @@ pub(crate) struct Batch<'a> {
     pub(crate) step: &'a Step,
     pub(crate) calls: &'a [ToolCall],
     pub(crate) engine: Engine<'a>,
+    layer: Option<&'a dyn CallLayer>,
 }
 
-impl<'a> Batch<'a> {
+impl Batch<'_> {
     async fn run(&self, stored: StoredSession) -> Result<StepResult, RuntimeError> {
         let state = stored.session.state(self.agent);
         let known = self.known(&state).await?;
@@ -235,7 +250,6 @@ impl<'a> Batch<'a> {
         known: &BTreeMap<usize, Known>,
     ) -> (Vec<Ran>, Vec<StateDelta>) {
         let caps = self.inner.settings.caps();
-        let snapshot = &self.view.snapshot;
         let mut working = Arc::new(state.clone());
         let mut deltas = Vec::new();
         let mut slots: Vec<Option<Ran>> = Vec::with_capacity(self.calls.len());
@@ -246,17 +260,9 @@ impl<'a> Batch<'a> {
                 slots[at] = Some(Ran::at_once(known.outcome(call)));
                 continue;
             }
-            let asked = match self.asked(call, &working) {
-                Ok(asked) => asked,
-                Err(outcome) => {
-                    deltas.push(StateDelta::new(at, &call.id, Vec::new()));
-                    slots[at] = Some(Ran::at_once(outcome));
-                    continue;
-                }
-            };
-            match asked.registered.tool.effect() {
+            match self.effect_of(call) {
                 Effect::State => {
-                    let ran = self.run_one(&asked, &working, snapshot).await;
+                    let ran = self.run_one(call, &working).await;
                     let delta = StateDelta::new(at, &call.id, ran.outcome.changes.clone());
                     if !delta.changes.is_empty() {
                         let state = Arc::make_mut(&mut working);
@@ -267,9 +273,7 @@ impl<'a> Batch<'a> {
                 }
                 Effect::None => {
                     let state = Arc::clone(&working);
-                    running.push(Box::pin(async move {
-                        (at, self.run_one(&asked, &state, snapshot).await)
-                    }));
+                    running.push(Box::pin(async move { (at, self.run_one(call, &state).await) }));
                 }
             }
         }
@@ -281,21 +285,60 @@ impl<'a> Batch<'a> {
         (slots.into_iter().flatten().collect(), deltas)
     }
 
-    async fn run_one(&self, asked: &Asked<'_>, state: &SessionState, snapshot: &Snapshot) -> Ran {
-        let call = &*asked.call;
-        let span = tracing::info_span!("prowess.call", tool = %call.name, call = %call.id);
+    /// The tool that a call is for, also if it goes through the one tool for all.
+    fn tool_of<'c>(&self, call: &'c ToolCall) -> Cow<'c, str> {
+        let generic = self.inner.tools.generic().filter(|(words, _)| words.name == call.name);
+        let meant = generic.and_then(|(words, _)| skill_tool::meant(words, call).ok());
+        meant.map_or(Cow::Borrowed(&call.name), |meant| Cow::Owned(meant.call.name))
+    }
+
+    fn effect_of(&self, call: &ToolCall) -> Effect {
+        let registered = self.inner.tools.get(&self.tool_of(call));
+        registered.map(|registered| registered.tool.effect()).unwrap_or_default()
+    }
+
+    async fn run_one(&self, call: &ToolCall, state: &SessionState) -> Ran {
+        let tool = self.tool_of(call);
+        let span = tracing::info_span!("prowess.call", %tool, call = %call.id);
         let started = Instant::now();
-        let running = guarded(self.intercepted(asked, state, snapshot));
-        let mut outcome = running
-            .instrument(span)
-            .await
-            .unwrap_or_else(|| ToolOutcome::failed("tool_panicked", json!({"tool": call.name})));
+        let running = async {
+            match self.layer {
+                Some(layer) => {
+                    let next = NextCall { batch: self, state, id: &call.id };
+                    layer.call(call.clone(), next).await
+                }
+                None => self.admitted(call, state).await,
+            }
+        };
+        let broken = || ToolOutcome::failed("tool_panicked", json!({"tool": tool}));
+        let mut outcome = guarded(running).instrument(span).await.unwrap_or_else(broken);
         // Whatever a tool or an interceptor says: a failure changes nothing.
         if outcome.is_error {
             outcome.changes.clear();
         }
-        let tool = matches!(asked.call, Cow::Owned(_)).then(|| call.name.clone());
+        let tool = match tool {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(tool) => Some(tool),
+        };
         Ran { outcome, elapsed: started.elapsed(), tool }
+    }
+
+    /// Carries out a call, if it may run.
+    pub(crate) async fn admitted(&self, call: &ToolCall, state: &SessionState) -> ToolOutcome {
+        match self.asked(call, state) {
+            Ok(asked) => {
+                let running = guarded(self.intercepted(&asked, state, &self.view.snapshot));
+                let tool = &asked.call.name;
+                let broken = || ToolOutcome::failed("tool_panicked", json!({"tool": tool}));
+                let mut outcome = running.await.unwrap_or_else(broken);
+                self.inner.dialect.render(&mut outcome);
+                outcome
+            }
+            Err(mut refusal) => {
+                self.inner.dialect.render(&mut refusal);
+                refusal
+            }
+        }
     }
 
     async fn intercepted(

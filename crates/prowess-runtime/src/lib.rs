@@ -20,6 +20,7 @@ mod exposure;
 mod gate;
 mod interceptor;
 pub mod interop;
+mod layer;
 mod message;
 mod outcome;
 mod policy;
@@ -40,15 +41,16 @@ pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use exposure::Exposure;
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
+pub use layer::{CallLayer, NextCall};
 pub use message::{
     Expansion, Given, MAX_NESTING, Message, Part, Role, ToolCall, ToolResult, Usage,
 };
 pub use outcome::{ArtifactRef, ToolOutcome};
 pub use policy::{ALWAYS_ALLOWED, AllowedToolsPolicy, AllowedToolsUnion};
 pub use prompt::{
-    Budget, InvalidBudget, ListedSkill, Listing, ListingMode, ListingOrder, ListingRest,
-    ListingSlot, MAX_DESCRIPTION, MAX_WARNING, MAX_WARNINGS, ManualOnly, Placement, Prompt,
-    PromptRequest, TokenCounter, estimate_tokens,
+    Budget, Conversation, InvalidBudget, ListedSkill, Listing, ListingMode, ListingOrder,
+    ListingRest, ListingSlot, MAX_DESCRIPTION, MAX_WARNING, MAX_WARNINGS, ManualOnly, Placement,
+    Prompt, PromptRequest, TokenCounter, estimate_tokens,
 };
 pub use runtime::{Blocked, Runtime};
 pub use session::{

@@ -63,7 +63,7 @@ async fn shown(world: &World) -> String {
     for tool in prompt.tools.iter() {
         out.push_str(&format!("{}\n{}\n{}\n\n", tool.name, tool.description, tool.parameters));
     }
-    for message in &prompt.messages {
+    for message in prompt.messages.iter() {
         let role = match message.role {
             Role::Tool => "tool",
             Role::User => "user",

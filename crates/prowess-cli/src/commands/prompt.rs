@@ -34,7 +34,7 @@ fn print(prompt: &Prompt) -> anyhow::Result<()> {
     for tool in prompt.tools.iter() {
         writeln!(out, "{}", safe_line(&serde_json::to_string(tool)?))?;
     }
-    for message in &prompt.messages {
+    for message in prompt.messages.iter() {
         writeln!(out, "\n── {} ──", role(message.role))?;
         for part in &message.parts {
             writeln!(out, "{}", safe(&part_text(part)))?;

@@ -253,7 +253,7 @@ impl Player<'_> {
         let mut request = tools;
         request.extend(guidance);
         encoder.append(prompt.system, &mut request);
-        for message in &prompt.messages {
+        for message in prompt.messages.iter() {
             encoder.append(message_text(message), &mut request);
         }
         played.requests.push(request);
@@ -274,7 +274,8 @@ impl Player<'_> {
         let blocks = prompt.system.split_off(end);
         for block in blocks.split("\n\n[Loaded] ").skip(1) {
             let name = block.lines().next().unwrap_or_default();
-            let results = prompt.messages.iter_mut().rev().flat_map(|it| it.parts.iter_mut().rev());
+            let messages = Arc::make_mut(&mut prompt.messages);
+            let results = messages.iter_mut().rev().flat_map(|it| it.parts.iter_mut().rev());
             let last = results.into_iter().find_map(|part| match part {
                 Part::ToolResult(result) if about(name, &result.call_id) => Some(result),
                 _ => None,

@@ -1,18 +1,20 @@
 //! A session's transcript as the model sees it.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use prowess_catalog::Scope;
 use serde_json::{Value, json};
 
 use super::listing::{ListingMode, ListingSlot};
-use super::request::{Placement, Prompt};
+use super::request::Placement;
 use crate::message::{Message, Part, Role, ToolResult};
 use crate::runtime::{Inner, SkillView};
 use crate::session::{LoadedSkill, SessionState, Since};
 use crate::settings::{Guidance, LoadMode};
+use crate::tool::ToolDeclaration;
 use crate::tools::LOAD;
-use crate::transcript::result_of;
 use crate::turn::RuntimeError;
 
 /// Since when a skill counts.
@@ -32,14 +34,14 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    pub(super) async fn prompt(
+    /// The system prompt, and the tools.
+    pub(super) async fn system(
         &self,
         system: Option<&str>,
-        transcript: &[Message],
-    ) -> Result<Prompt, RuntimeError> {
+        problems: &mut Vec<String>,
+    ) -> Result<(String, Arc<[ToolDeclaration]>), RuntimeError> {
         let settings = &self.inner.settings;
-        let mut problems = Vec::new();
-        let listing = self.listing_text(&mut problems).await?;
+        let listing = self.listing_text(problems).await?;
         let mut sections: Vec<String> = Vec::new();
         sections.extend(system.filter(|text| !text.is_empty()).map(str::to_owned));
         let guidance = match &settings.listing.guidance {
@@ -64,20 +66,22 @@ impl View<'_> {
         let data = json!({"guidance": guidance, "listing": listing});
         let skills = self.inner.dialect.block("skills", &data);
         sections.extend(Some(skills).filter(|text| !text.is_empty()));
-        let mut messages = Vec::new();
-        match settings.placement {
-            Placement::System => {
-                let mut loaded: Vec<&LoadedSkill> = self.state.loaded.iter().collect();
-                loaded.sort_by(|a, b| a.name.cmp(&b.name));
-                let blocks = self.blocks(&loaded, &mut problems).await?;
-                sections.extend(blocks);
-            }
-            Placement::ToolResult => {
-                messages.extend(self.lost_context(transcript, &mut problems).await?);
-            }
+        if settings.placement == Placement::System {
+            let mut loaded: Vec<&LoadedSkill> = self.state.loaded.iter().collect();
+            loaded.sort_by(|a, b| a.name.cmp(&b.name));
+            sections.extend(self.blocks(&loaded, problems).await?);
         }
-        let expanded = self.expanded(transcript, &mut problems).await?;
-        messages.extend(expanded.into_iter().map(Cow::into_owned));
+        Ok((sections.join("\n\n"), tools))
+    }
+
+    /// The conversation.
+    pub(super) async fn messages(
+        &self,
+        transcript: &[Message],
+        problems: &mut Vec<String>,
+    ) -> Result<Vec<Message>, RuntimeError> {
+        let expanded = self.expanded(transcript, problems).await?;
+        let mut messages: Vec<Message> = expanded.into_iter().map(Cow::into_owned).collect();
         // What a stub stands for is the transcript's business; the model is not sent it.
         for message in &mut messages {
             message.given = None;
@@ -87,7 +91,7 @@ impl View<'_> {
                 }
             }
         }
-        Ok(Prompt { system: sections.join("\n\n"), tools, messages, problems })
+        Ok(messages)
     }
 
     /// The listing that this session sees.
@@ -187,14 +191,18 @@ impl View<'_> {
     }
 
     /// One message with the text of loaded skills whose own message is gone, most recent first.
-    async fn lost_context(
+    /// Where loaded text stands in the system prompt, none is.
+    pub(super) async fn lost_context(
         &self,
-        transcript: &[Message],
+        held: &Held,
         problems: &mut Vec<String>,
     ) -> Result<Option<Message>, RuntimeError> {
+        if self.inner.settings.placement == Placement::System {
+            return Ok(None);
+        }
         let is_lost = |name: &str, call: Option<&str>| match call {
-            Some(call) => result_of(transcript, call).is_none(),
-            None => !holds_text_of(transcript, name),
+            Some(call) => !held.results.contains(call),
+            None => !held.texts.contains(name),
         };
         // Of each skill only what is lost: its text, some of its docs, or everything.
         let lost_of = |skill: &LoadedSkill| {
@@ -289,6 +297,26 @@ impl View<'_> {
             "docs": docs,
             "doc_paths": docs_line,
         })))
+    }
+}
+
+/// What a conversation holds of loaded text.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    /// The calls that are answered in it.
+    pub(super) results: HashSet<String>,
+    /// The loaded skills whose text is in a message that no call has made.
+    pub(super) texts: HashSet<String>,
+}
+
+impl Held {
+    pub(super) fn of(transcript: &[Message], state: &SessionState) -> Self {
+        let results = transcript.iter().flat_map(Message::tool_results);
+        let names = state.loaded.iter().map(|skill| &skill.name);
+        Self {
+            results: results.map(|result| result.call_id.clone()).collect(),
+            texts: names.filter(|name| holds_text_of(transcript, name)).cloned().collect(),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod budget;
 mod changes;
+mod conversation;
 mod fill;
 mod listing;
 mod materialize;
@@ -10,6 +11,7 @@ mod request;
 
 pub use budget::{Budget, InvalidBudget, TokenCounter, estimate_tokens};
 pub(crate) use budget::{default_counter, least_characters};
+pub use conversation::Conversation;
 pub use listing::{
     ListedSkill, Listing, ListingMode, ListingOrder, ListingRest, ListingSlot, MAX_DESCRIPTION,
     MAX_WARNING, MAX_WARNINGS, ManualOnly,

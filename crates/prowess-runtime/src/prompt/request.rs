@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fill::ListingRequest;
 use super::listing::{Listing, ListingMode};
-use super::materialize::View;
+use super::materialize::{Held, View};
 use crate::commit::initialisation;
 use crate::message::Message;
 use crate::runtime::{Inner, Runtime, SkillView};
@@ -62,10 +62,10 @@ impl PromptRequest {
 pub struct Prompt {
     /// The system prompt.
     pub system: String,
-    /// The tools, sorted by name.
+    /// The tools: by name, then those that loaded skills have brought.
     pub tools: Arc<[ToolDeclaration]>,
     /// The conversation.
-    pub messages: Vec<Message>,
+    pub messages: Arc<Vec<Message>>,
     /// What could not be given, in words.
     pub problems: Vec<String>,
 }
@@ -90,7 +90,13 @@ impl Runtime {
             skills: &skills,
             scope: &scope_of(session, agent),
         };
-        view.prompt(request.system.as_deref(), &transcript).await
+        let mut problems = Vec::new();
+        let (system, tools) = view.system(request.system.as_deref(), &mut problems).await?;
+        let held = Held::of(&transcript, &state);
+        let mut messages: Vec<Message> = Vec::new();
+        messages.extend(view.lost_context(&held, &mut problems).await?);
+        messages.extend(view.messages(&transcript, &mut problems).await?);
+        Ok(Prompt { system, tools, messages: Arc::new(messages), problems })
     }
 
     /// What the model is sent now, for a request that is really made: under [`LoadMode::Once`]
@@ -104,25 +110,49 @@ impl Runtime {
         let before = self.state(session, agent).await?;
         // What is sent stays: the listing is frozen by the first request, if not before.
         let (_, skills) = self.inner.skills_of(session, agent).await;
-        let (setup, _) = initialisation(&self.inner, &before, &skills, session, agent).await?;
+        self.initialise(&before, &skills, session, agent).await?;
+        let prompt = self.prompt(session, agent, request).await?;
+        self.offload(&before, session, agent).await?;
+        Ok(prompt)
+    }
+
+    /// A session that does not know which skills there are learns it.
+    pub(super) async fn initialise(
+        &self,
+        state: &SessionState,
+        skills: &SkillView,
+        session: &SessionKey,
+        agent: &AgentName,
+    ) -> Result<(), RuntimeError> {
+        let (setup, _) = initialisation(&self.inner, state, skills, session, agent).await?;
         if !setup.is_empty() {
             self.change(session, agent, setup).await?;
         }
-        let prompt = self.prompt(session, agent, request).await?;
-        if self.inner.settings.load_mode == LoadMode::Once {
-            // Exactly what it held, as far as nobody was faster.
-            let now = self.state(session, agent).await?;
-            let going: Vec<Change> = before
-                .loaded
-                .iter()
-                .filter(|skill| !skill.pinned && now.is_loaded(&skill.name))
-                .map(|skill| Change::Unload { skill: skill.name.clone() })
-                .collect();
-            if !going.is_empty() {
-                self.change(session, agent, going).await?;
-            }
+        Ok(())
+    }
+
+    /// Under [`LoadMode::Once`], exactly what a request held is gone from the next one, as far as
+    /// nobody was faster.
+    pub(super) async fn offload(
+        &self,
+        before: &SessionState,
+        session: &SessionKey,
+        agent: &AgentName,
+    ) -> Result<(), RuntimeError> {
+        if self.inner.settings.load_mode != LoadMode::Once {
+            return Ok(());
         }
-        Ok(prompt)
+        let now = self.state(session, agent).await?;
+        let going: Vec<Change> = before
+            .loaded
+            .iter()
+            .filter(|skill| !skill.pinned && now.is_loaded(&skill.name))
+            .map(|skill| Change::Unload { skill: skill.name.clone() })
+            .collect();
+        if !going.is_empty() {
+            self.change(session, agent, going).await?;
+        }
+        Ok(())
     }
 
     /// The listing as it would be written now.

@@ -96,6 +96,13 @@ pub enum Change {
         /// The skill.
         skill: String,
     },
+    /// A slot of the agent holds something else; `null` empties it.
+    SetSlot {
+        /// The slot.
+        slot: String,
+        /// What it holds.
+        value: Value,
+    },
     /// A tool remembers something for a skill; `null` forgets it.
     SetContext {
         /// The skill.
@@ -283,6 +290,12 @@ impl SessionState {
                 if let Some(loaded) = self.loaded_mut(skill) {
                     loaded.touched = touched;
                 }
+            }
+            Change::SetSlot { slot, value } => {
+                match value {
+                    Value::Null => self.slots.remove(slot),
+                    value => self.slots.insert(slot.clone(), storable(value.clone())),
+                };
             }
             Change::SetContext { skill, value } => {
                 match value {

@@ -50,6 +50,9 @@ pub struct SessionState {
     /// What tools remember for a skill.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Value>,
+    /// What others remember for the agent, by the names of their slots.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub slots: BTreeMap<String, Value>,
     /// Another model than the agent's own, and the skill that asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelOverride>,

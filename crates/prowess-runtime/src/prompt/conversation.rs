@@ -1,0 +1,123 @@
+//! A conversation that is kept between requests.
+
+use std::sync::Arc;
+
+use super::materialize::{Held, View};
+use super::request::{Prompt, scope_of};
+use crate::dispatch::StepResult;
+use crate::message::Message;
+use crate::runtime::{Runtime, stored_session};
+use crate::session::{AgentName, SessionKey};
+use crate::settings::LoadMode;
+use crate::store::Revision;
+use crate::turn::RuntimeError;
+
+/// The conversation of an agent as its model sees it, kept between requests, so that the next one
+/// costs what is new and not what was said before.
+///
+/// It is only a memory: whoever has none makes the same requests with [`Runtime::request`].
+#[derive(Debug)]
+pub struct Conversation {
+    session: SessionKey,
+    agent: AgentName,
+    /// What the messages are known up to; `None`: nothing was read yet.
+    known: Option<Known>,
+    messages: Arc<Vec<Message>>,
+    held: Held,
+    problems: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    revision: Revision,
+    turn: u64,
+}
+
+impl Conversation {
+    /// That of an agent in a session. Nothing is read yet.
+    pub fn new(session: SessionKey, agent: AgentName) -> Self {
+        Self {
+            session,
+            agent,
+            known: None,
+            messages: Arc::default(),
+            held: Held::default(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &SessionKey {
+        &self.session
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &AgentName {
+        &self.agent
+    }
+
+    /// Takes in a step that was committed: what the model said, and what its calls came to.
+    pub fn take_step(&mut self, said: &Message, result: &StepResult) {
+        let messages = std::iter::once(said).chain(&result.messages);
+        self.take(messages.cloned(), result.revision);
+    }
+
+    /// Takes in a message that was appended.
+    pub fn take_message(&mut self, message: Message, revision: Revision) {
+        self.take([message], revision);
+    }
+
+    fn take(&mut self, messages: impl IntoIterator<Item = Message>, revision: Revision) {
+        // If somebody else has committed too, everything is read again.
+        let next = |known: &Known| revision == Revision(known.revision.0 + 1);
+        let Some(known) = self.known.as_mut().filter(|known| next(known)) else {
+            self.known = None;
+            return;
+        };
+        known.revision = revision;
+        let all = Arc::make_mut(&mut self.messages);
+        for message in messages {
+            let answered = message.tool_results().map(|result| result.call_id.clone());
+            self.held.results.extend(answered);
+            all.push(message);
+        }
+    }
+}
+
+impl Runtime {
+    /// What the model is sent now, as [`Runtime::request`] says it.
+    pub async fn next_request(
+        &self,
+        conversation: &mut Conversation,
+        system: Option<&str>,
+    ) -> Result<Prompt, RuntimeError> {
+        let inner = &*self.inner;
+        let Conversation { session, agent, known, messages, held, problems } = conversation;
+        let (_, skills) = inner.skills_of(session, agent).await;
+        let mut stored = stored_session(inner, session).await?;
+        if stored.session.state(agent).skills.is_none() {
+            self.initialise(&stored.session.state(agent), &skills, session, agent).await?;
+            stored = stored_session(inner, session).await?;
+        }
+        let state = stored.session.state(agent);
+        let scope = scope_of(session, agent);
+        let view = View { inner, state: &state, skills: &skills, scope: &scope };
+        let now = Known { revision: stored.revision, turn: state.turn };
+        // Within a turn what was sent stays as it was, unless it was meant for one request.
+        if *known != Some(now) || inner.settings.load_mode == LoadMode::Once {
+            let transcript = inner.sessions.messages(session, agent).await?;
+            problems.clear();
+            *messages = Arc::new(view.messages(&transcript, problems).await?);
+            *held = Held::of(&transcript, &state);
+            *known = Some(now);
+        }
+        let mut problems = problems.clone();
+        let (system, tools) = view.system(system, &mut problems).await?;
+        let messages = match view.lost_context(held, &mut problems).await? {
+            None => Arc::clone(messages),
+            Some(lost) => Arc::new(std::iter::once(lost).chain(messages.iter().cloned()).collect()),
+        };
+        self.offload(&state, session, agent).await?;
+        Ok(Prompt { system, tools, messages, problems })
+    }
+}
