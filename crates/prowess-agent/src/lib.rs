@@ -1,16 +1,38 @@
-//! Agents of Prowess: models, and those that answer in a model's place.
+//! Agents of Prowess: models, middleware, the loop, and runners.
 //!
-//! [`ChatModel`] is the one trait. [`ScriptedModel`] plays what it was told, a [`RecordingModel`]
+//! An [`Agent`] asks a [`ChatModel`], carries out what it calls for, and asks again. [`Middleware`]
+//! stands around it; [`SkillsMiddleware`] gives it skills. A [`Runner`] runs turns of many users.
+//!
+//! In a model's place, [`ScriptedModel`] plays what it was told, a [`RecordingModel`]
 //! writes down what another model says, and a [`CassetteModel`] says it again without a network.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agent;
 mod cassette;
 mod cassette_request;
+mod deep_agent;
+mod error;
+mod event;
+mod limits;
+mod middleware;
 mod model;
+mod outcome;
+mod run;
+mod runner;
 mod scripted;
+mod skills;
+mod stream;
+mod turn_loop;
+
+pub use agent::{Agent, AgentBuilder, RunRequest};
 
 pub use cassette::{Cassette, CassetteError, CassetteModel, RecordingModel};
+pub use deep_agent::create_deep_agent;
+pub use error::AgentError;
+pub use event::{AgentEvent, StopReason};
+pub use limits::RunLimits;
+pub use middleware::{Flow, Middleware, ModelCall, NextModel, NextTool};
 #[cfg(feature = "providers")]
 pub use model::{ApiKey, ModelName, Provider, ProviderModel, ProviderSettings};
 pub use model::{
@@ -18,5 +40,10 @@ pub use model::{
     ModelRequest, ModelResponse, ModelStream, ReasoningEffort, RetryPolicy, RetryingModel,
     ToolChoice, arguments_of,
 };
+pub use outcome::RunOutcome;
+pub use run::{Run, Slot};
+pub use runner::Runner;
 pub use scripted::{Reply, ScriptedModel};
+pub use skills::{ModelHub, SkillsMiddleware};
+pub use stream::RunStream;
 pub use tokio_util::sync::CancellationToken;

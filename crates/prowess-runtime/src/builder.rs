@@ -33,6 +33,12 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
+    /// Other skills.
+    pub fn catalog(mut self, catalog: Catalog) -> Self {
+        self.catalog = catalog;
+        self
+    }
+
     /// Where sessions live. In memory unless said otherwise.
     pub fn sessions(mut self, sessions: Arc<dyn SessionStore>) -> Self {
         self.sessions = sessions;
@@ -131,6 +137,7 @@ impl RuntimeBuilder {
             sinks: self.sinks,
             settings,
             dialect,
+            host_tools: OnceLock::new(),
             guidance: OnceLock::new(),
         };
         Ok(Runtime { inner: Arc::new(inner) })

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::gate::{Registered, gate};
-use crate::runtime::{Inner, SkillView};
+use crate::runtime::{Inner, Runtime, SkillView};
 use crate::session::SessionState;
 use crate::tool::ToolDeclaration;
 
@@ -23,6 +23,20 @@ pub enum Exposure {
     /// They are described in the text of the skill, and called through one tool that is always
     /// the same: `skill_tool {skill, tool, arguments}`.
     Generic,
+}
+
+impl Runtime {
+    /// The tools of the host that wait for no skill, by name: what a model is told of that knows
+    /// nothing of skills.
+    pub fn host_tools(&self) -> Arc<[ToolDeclaration]> {
+        let tools = &self.inner.tools;
+        let is_host = |(name, it): &(&str, &Registered)| !tools.manages(name) && it.skill.is_none();
+        let make = || {
+            let host = tools.all().into_iter().filter(is_host);
+            host.map(|(_, registered)| self.inner.declaration(registered)).collect()
+        };
+        Arc::clone(self.inner.host_tools.get_or_init(make))
+    }
 }
 
 impl Inner {

@@ -68,6 +68,8 @@ pub(crate) struct Inner {
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) settings: Settings,
     pub(crate) dialect: Dialect,
+    /// What a model is told that knows nothing of skills.
+    pub(crate) host_tools: OnceLock<Arc<[ToolDeclaration]>>,
     /// What a model is told about using skills.
     pub(crate) guidance: OnceLock<String>,
 }

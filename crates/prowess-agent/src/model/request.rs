@@ -35,7 +35,12 @@ pub struct ModelRequest {
 impl ModelRequest {
     /// Asks about these messages.
     pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
-        Self { messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
+        Self::of(Arc::new(messages.into_iter().collect()))
+    }
+
+    /// Asks about messages that are shared.
+    pub fn of(messages: Arc<Vec<Message>>) -> Self {
+        Self { messages, ..Self::default() }
     }
 
     /// Sets the system prompt.
@@ -67,7 +72,7 @@ impl From<Prompt> for ModelRequest {
     fn from(prompt: Prompt) -> Self {
         Self {
             system: prompt.system,
-            messages: Arc::new(prompt.messages),
+            messages: prompt.messages,
             tools: prompt.tools,
             ..Self::default()
         }

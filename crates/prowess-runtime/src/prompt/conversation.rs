@@ -6,8 +6,8 @@ use super::materialize::{Held, View};
 use super::request::{Prompt, scope_of};
 use crate::dispatch::StepResult;
 use crate::message::Message;
-use crate::runtime::{Runtime, stored_session};
-use crate::session::{AgentName, SessionKey};
+use crate::runtime::{Runtime, SkillView, stored_session};
+use crate::session::{AgentName, SessionKey, SessionState};
 use crate::settings::LoadMode;
 use crate::store::Revision;
 use crate::turn::RuntimeError;
@@ -85,6 +85,45 @@ impl Conversation {
 }
 
 impl Runtime {
+    /// What is said in it, as the model sees it.
+    pub async fn refresh(
+        &self,
+        conversation: &mut Conversation,
+    ) -> Result<Arc<Vec<Message>>, RuntimeError> {
+        let skills = self.inner.skills_of(&conversation.session, &conversation.agent).await.1;
+        self.refreshed(conversation, &skills).await?;
+        Ok(Arc::clone(&conversation.messages))
+    }
+
+    /// Reads what is not known; the state that it is known for.
+    async fn refreshed(
+        &self,
+        conversation: &mut Conversation,
+        skills: &SkillView,
+    ) -> Result<SessionState, RuntimeError> {
+        let inner = &*self.inner;
+        let Conversation { session, agent, known, messages, held, problems } = conversation;
+        let mut stored = stored_session(inner, session).await?;
+        let mut state = stored.session.state(agent);
+        if state.skills.is_none() {
+            self.initialise(&state, skills, session, agent).await?;
+            stored = stored_session(inner, session).await?;
+            state = stored.session.state(agent);
+        }
+        let now = Known { revision: stored.revision, turn: state.turn };
+        // Within a turn what was sent stays as it was, unless it was meant for one request.
+        if *known != Some(now) || inner.settings.load_mode == LoadMode::Once {
+            let transcript = inner.sessions.messages(session, agent).await?;
+            let scope = scope_of(session, agent);
+            let view = View { inner, state: &state, skills, scope: &scope };
+            problems.clear();
+            *messages = Arc::new(view.messages(&transcript, problems).await?);
+            *held = Held::of(&transcript, &state);
+            *known = Some(now);
+        }
+        Ok(state)
+    }
+
     /// What the model is sent now, as [`Runtime::request`] says it.
     pub async fn next_request(
         &self,
@@ -92,25 +131,11 @@ impl Runtime {
         system: Option<&str>,
     ) -> Result<Prompt, RuntimeError> {
         let inner = &*self.inner;
-        let Conversation { session, agent, known, messages, held, problems } = conversation;
-        let (_, skills) = inner.skills_of(session, agent).await;
-        let mut stored = stored_session(inner, session).await?;
-        if stored.session.state(agent).skills.is_none() {
-            self.initialise(&stored.session.state(agent), &skills, session, agent).await?;
-            stored = stored_session(inner, session).await?;
-        }
-        let state = stored.session.state(agent);
+        let skills = inner.skills_of(&conversation.session, &conversation.agent).await.1;
+        let state = self.refreshed(conversation, &skills).await?;
+        let Conversation { session, agent, messages, held, problems, .. } = conversation;
         let scope = scope_of(session, agent);
         let view = View { inner, state: &state, skills: &skills, scope: &scope };
-        let now = Known { revision: stored.revision, turn: state.turn };
-        // Within a turn what was sent stays as it was, unless it was meant for one request.
-        if *known != Some(now) || inner.settings.load_mode == LoadMode::Once {
-            let transcript = inner.sessions.messages(session, agent).await?;
-            problems.clear();
-            *messages = Arc::new(view.messages(&transcript, problems).await?);
-            *held = Held::of(&transcript, &state);
-            *known = Some(now);
-        }
         let mut problems = problems.clone();
         let (system, tools) = view.system(system, &mut problems).await?;
         let messages = match view.lost_context(held, &mut problems).await? {

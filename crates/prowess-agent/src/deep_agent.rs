@@ -1,0 +1,33 @@
+//! The standard stack.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use prowess_catalog::{Catalog, DirectorySource};
+
+use crate::agent::{Agent, AgentBuilder};
+use crate::model::ChatModel;
+use crate::skills::SkillsMiddleware;
+
+/// An agent with the standard stack of middleware over these folders of skills, the last one with
+/// the highest precedence. More can be added before it is built.
+///
+/// ```no_run
+/// # async fn example(model: std::sync::Arc<dyn prowess_agent::ChatModel>) -> Result<(), prowess_agent::AgentError> {
+/// use prowess_agent::{Runner, create_deep_agent};
+///
+/// let agent = create_deep_agent(model, ["skills"]).system("You are a release manager.").build()?;
+/// let outcome = Runner::new("notes", agent).run("alice", "s1", "What changed since 1.4?").await?;
+/// println!("{}", outcome.text());
+/// # Ok(()) }
+/// ```
+pub fn create_deep_agent<P: AsRef<Path>>(
+    model: Arc<dyn ChatModel>,
+    skills: impl IntoIterator<Item = P>,
+) -> AgentBuilder {
+    let mut catalog = Catalog::builder();
+    for folder in skills {
+        catalog = catalog.source(DirectorySource::new(folder.as_ref()));
+    }
+    Agent::builder(model).middleware(SkillsMiddleware::new(catalog.build()))
+}

@@ -1,0 +1,118 @@
+//! What hooks see of a run.
+
+use prowess_runtime::{
+    AgentName, Change, Conversation, Runtime, RuntimeError, SessionKey, SessionState,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::AgentError;
+use crate::event::AgentEvent;
+
+/// A run on its way: whose it is, and what can be asked of it.
+pub struct Run {
+    pub(crate) session: SessionKey,
+    pub(crate) agent: AgentName,
+    pub(crate) runtime: Runtime,
+    pub(crate) system: String,
+    pub(crate) conversation: Mutex<Conversation>,
+    pub(crate) events: mpsc::Sender<AgentEvent>,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// Something that a middleware remembers for an agent, in its session.
+///
+/// ```
+/// use prowess_agent::Slot;
+///
+/// struct Todos;
+/// impl Slot for Todos {
+///     const NAME: &'static str = "todos";
+///     type Value = Vec<String>;
+/// }
+/// ```
+pub trait Slot {
+    /// What nobody else calls theirs.
+    const NAME: &'static str;
+    /// What it holds; its default, if nothing was put there.
+    type Value: Serialize + DeserializeOwned + Default + Send;
+
+    /// The change that puts something there. A tool returns it with its outcome; of several in one
+    /// step the last call's counts.
+    fn set(value: &Self::Value) -> Result<Change, AgentError> {
+        let invalid = |cause| AgentError::Slot { slot: Self::NAME, cause };
+        let value = serde_json::to_value(value).map_err(invalid)?;
+        Ok(Change::SetSlot { slot: Self::NAME.to_owned(), value })
+    }
+
+    /// What a state holds there.
+    fn get(state: &SessionState) -> Result<Self::Value, AgentError> {
+        match state.slots.get(Self::NAME) {
+            None | Some(Value::Null) => Ok(Self::Value::default()),
+            Some(value) => serde_json::from_value(value.clone())
+                .map_err(|cause| AgentError::Slot { slot: Self::NAME, cause }),
+        }
+    }
+}
+
+impl Run {
+    /// The session.
+    pub fn session(&self) -> &SessionKey {
+        &self.session
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &AgentName {
+        &self.agent
+    }
+
+    /// The engine.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// What the host says first.
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// Ends the run early when it is cancelled.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// The agent's state.
+    pub async fn state(&self) -> Result<SessionState, RuntimeError> {
+        self.runtime.state(&self.session, &self.agent).await
+    }
+
+    /// What a slot holds.
+    pub async fn slot<S: Slot>(&self) -> Result<S::Value, AgentError> {
+        S::get(&self.state().await?)
+    }
+
+    /// Puts something into a slot.
+    pub async fn set_slot<S: Slot>(&self, value: &S::Value) -> Result<(), AgentError> {
+        self.runtime.change(&self.session, &self.agent, vec![S::set(value)?]).await?;
+        Ok(())
+    }
+
+    /// Tells whoever follows the run.
+    pub async fn emit(&self, event: AgentEvent) {
+        // Nobody need listen.
+        let _ = self.events.send(event).await;
+    }
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Run")
+            .field("session", &self.session)
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}

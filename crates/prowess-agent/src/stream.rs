@@ -1,0 +1,106 @@
+//! A run as a stream of what happens.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use prowess_runtime::{Conversation, SessionKey, TurnRequest};
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::event::AgentEvent;
+use crate::outcome::RunOutcome;
+use crate::run::Run;
+
+/// A run, as a stream of what happens. It moves only while somebody reads it, and nothing of it
+/// is left when it is dropped: what was committed stays, the step that was under way does not.
+pub struct RunStream {
+    work: Option<BoxFuture<'static, Result<RunOutcome, AgentError>>>,
+    events: mpsc::Receiver<AgentEvent>,
+    outcome: Option<Result<RunOutcome, AgentError>>,
+}
+
+impl RunStream {
+    pub(crate) fn begin(
+        agent: &Agent,
+        session: SessionKey,
+        turn: Option<TurnRequest>,
+        cancel: CancellationToken,
+    ) -> Self {
+        let inner = Arc::clone(&agent.inner);
+        let (events, receiver) = mpsc::channel(inner.limits.event_buffer.max(1));
+        let work = Box::pin(async move {
+            let conversation = Conversation::new(session.clone(), inner.name.clone());
+            let run = Run {
+                session,
+                agent: inner.name.clone(),
+                runtime: inner.runtime.clone(),
+                system: inner.system.clone(),
+                conversation: Mutex::new(conversation),
+                events,
+                cancel,
+            };
+            inner.run(&run, turn).await
+        });
+        Self { work: Some(work), events: receiver, outcome: None }
+    }
+
+    /// A run that fails before it begins.
+    pub(crate) fn failed(error: AgentError) -> Self {
+        let (_, events) = mpsc::channel(1);
+        Self { work: None, events, outcome: Some(Err(error)) }
+    }
+
+    /// Also does this when the run is over, or dropped.
+    pub(crate) fn holding(mut self, guard: impl Send + 'static) -> Self {
+        self.work = self.work.map(|work| {
+            let held = async move {
+                let outcome = work.await;
+                drop(guard);
+                outcome
+            };
+            Box::pin(held) as BoxFuture<'static, _>
+        });
+        self
+    }
+
+    /// Runs to the end, and says what came of it.
+    pub async fn outcome(mut self) -> Result<RunOutcome, AgentError> {
+        while self.next().await.is_some() {}
+        self.outcome.unwrap_or(Err(AgentError::Closed))
+    }
+}
+
+impl Stream for RunStream {
+    type Item = AgentEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        loop {
+            if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
+                return Poll::Ready(Some(event));
+            }
+            let Some(work) = &mut self.work else {
+                return Poll::Ready(None);
+            };
+            match work.as_mut().poll(context) {
+                Poll::Ready(outcome) => {
+                    self.outcome = Some(outcome);
+                    self.work = None;
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for RunStream {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_over = self.work.is_none();
+        formatter.debug_struct("RunStream").field("is_over", &is_over).finish_non_exhaustive()
+    }
+}
