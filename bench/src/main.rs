@@ -1,6 +1,7 @@
 //! `prowess-bench NAME`: runs a benchmark, prints goal, measurement and verdict of every row,
 //! and writes them to `bench/RESULTS.md`.
 
+mod agent;
 mod disclosure;
 mod discovery;
 mod format;
@@ -13,10 +14,15 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use results::{Row, Verdict};
 
+/// Counts what is allocated, for the benchmarks that promise something about it.
+#[global_allocator]
+static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
+
 /// A benchmark: its name on the command line and what runs it.
 type Bench = (&'static str, fn() -> Result<Vec<Row>>);
 
 const BENCHES: &[Bench] = &[
+    ("agent", agent::run),
     ("disclosure", disclosure::run),
     ("discovery", discovery::run),
     ("format", format::run),

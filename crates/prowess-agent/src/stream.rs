@@ -69,6 +69,11 @@ impl RunStream {
         self
     }
 
+    /// What happens next; `None` when the run is over.
+    pub async fn next_event(&mut self) -> Option<AgentEvent> {
+        self.next().await
+    }
+
     /// Runs to the end, and says what came of it.
     pub async fn outcome(mut self) -> Result<RunOutcome, AgentError> {
         while self.next().await.is_some() {}

@@ -1,0 +1,43 @@
+//! The runtime for Agent Skills: folders with a `SKILL.md` that teach an agent how to do a job.
+//!
+//! This crate holds nothing of its own but [`blocking`]; it gathers the others:
+//!
+//! - [`format`]: `SKILL.md` texts, diagnostics, lint profiles;
+//! - [`catalog`]: sources of skills, snapshots, resources;
+//! - [`runtime`]: the engine: sessions, listing, load tools, gate, policy, dialects, events;
+//! - [`agent`]: models, middleware, the loop, runners;
+//! - [`store`]: sessions on SQLite.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use prowess::agent::{Reply, Runner, ScriptedModel, create_deep_agent};
+//! use prowess::runtime::ToolCall;
+//! use serde_json::json;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/skills");
+//! let model = Arc::new(ScriptedModel::new([
+//!     Reply::calls([ToolCall::new("1", "load_skill", json!({"skill": "release-notes"}))]),
+//!     Reply::text("### Added\n- Dialects."),
+//! ]));
+//! let agent = create_deep_agent(model, [folder]).system("You are a release manager.").build()?;
+//! let outcome = Runner::new("notes", agent).run("alice", "s1", "Write the notes.").await?;
+//! assert_eq!(outcome.text(), "### Added\n- Dialects.");
+//! # Ok::<(), prowess::agent::AgentError>(())
+//! # }).unwrap();
+//! ```
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod blocking;
+
+pub use prowess_agent as agent;
+pub use prowess_catalog as catalog;
+pub use prowess_format as format;
+pub use prowess_runtime as runtime;
+pub use prowess_store as store;
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
