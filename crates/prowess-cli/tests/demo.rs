@@ -70,8 +70,50 @@ fn events_are_lines_of_json() {
 
 #[test]
 fn help_has_examples_that_work() {
+    let help = Sandbox::new().prowess(&["demo", "--help"]).stdout;
+    insta::assert_snapshot!(help);
+    let examples: Vec<&str> =
+        help.lines().filter_map(|line| line.strip_prefix("  prowess demo")).collect();
+    assert_eq!(examples.len(), 4);
+    for example in examples {
+        let example = example.split("   ").next().unwrap().split('|').next().unwrap();
+        demo(&example.split_whitespace().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_to_try_next_works() {
+    let text = demo(&[]).stdout;
+    let commands = text.lines().last().unwrap().strip_prefix("Try next: ").unwrap();
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(sandbox.prowess(&["demo", "--help"]).stdout);
+    for command in commands.split(", or ") {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        assert_eq!(words[0], "prowess");
+        assert_eq!(sandbox.prowess(&words[1..]).code, 0, "{command}");
+    }
+}
+
+#[test]
+fn the_readme_shows_what_happens() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let shown = readme.split("cargo run -- demo\n```").nth(1).unwrap().split("```").nth(1).unwrap();
+    let text = demo(&[]).stdout;
+    let mut rest = text.as_str();
+    for part in shown.split("\n…\n") {
+        let part = part.trim_matches('\n');
+        let at = rest.find(part).unwrap_or_else(|| panic!("not in the output:\n{part}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+#[test]
+fn whoever_has_seen_enough_may_go() {
+    let command = format!("'{}' demo | head -n 1", env!("CARGO_BIN_EXE_prowess"));
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command);
+    let run = Sandbox::new().run(shell, b"");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
 }
 
 /// What the three modes are documented to do.
@@ -84,9 +126,8 @@ fn modes_differ_as_documented() {
     assert_eq!([loads(&session), loads(&turn), loads(&once)], [1, 2, 3]);
     let unloads = |answers: &[(String, String)]| count(answers, "unload_skill", "unloaded");
     assert_eq!([unloads(&session), unloads(&turn), unloads(&once)], [1, 1, 0]);
-    let too_late = |answers: &[(String, String)]| {
-        count(answers, "skill_select_docs", "skill_not_loaded")
-    };
+    let too_late =
+        |answers: &[(String, String)]| count(answers, "skill_select_docs", "skill_not_loaded");
     assert_eq!([too_late(&session), too_late(&turn), too_late(&once)], [0, 0, 1]);
     for answers in [&session, &turn, &once] {
         assert_eq!(count(answers, "pay_refund", "tool_not_allowed"), 1, "{answers:?}");
@@ -103,7 +144,7 @@ fn modes_differ_as_documented() {
     assert!(sums[2].0 < sums[0].0, "once sends least: {sums:?}");
 }
 
-/// The figures on the screen are those that the model told, and they are those of its requests.
+/// The figures on the screen are those that the model told.
 #[test]
 fn figures_are_those_of_the_events() {
     let grouped = |number: u64| match number {
@@ -123,7 +164,7 @@ fn figures_are_those_of_the_events() {
             assert_eq!(shown, [cached.as_str(), sent.as_str()], "{mode}: {line}");
         }
         let sums = of(&events, "finished").map(|it| it["usage"]["input_tokens"].as_u64().unwrap());
-        let row = format!("\n{mode:12}");
+        let row = format!("\n> {mode:11}");
         let row = text.split(&row).nth(1).unwrap().lines().next().unwrap();
         assert_eq!(row.split_whitespace().nth(1).unwrap(), grouped(sums.sum()), "{mode}");
     }

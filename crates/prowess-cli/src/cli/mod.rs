@@ -3,8 +3,8 @@
 mod engine;
 
 pub(crate) use engine::{
-    BudgetArgs, CallArgs, DemoArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs, SessionCommand,
-    SessionImportArgs, SessionShowArgs,
+    BudgetArgs, CallArgs, DemoArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs,
+    SessionCommand, SessionImportArgs, SessionShowArgs,
 };
 
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ mod cache;
 mod scenario;
 mod translate;
 
-pub(crate) use cache::{Cached, cached};
+pub(crate) use cache::{Cached, LEAST, cached};
 pub(crate) use scenario::Scenario;
 
 use std::collections::{HashMap, VecDeque};

@@ -74,12 +74,14 @@ async fn play_on_screen(dialect: &Dialect, mode: LoadMode) -> anyhow::Result<Out
     let demo = Demo::new(dialect, mode).await?;
     let mut screen = Screen::open();
     screen.found(&demo.snapshot, demo.listing_tokens().await?, demo.body_tokens().await?)?;
-    let played = demo.play(&mut |happening| screen.show(&happening)).await?;
-    let mut all = vec![played];
+    let shown = demo.play(&mut |happening| screen.show(&happening)).await?;
+    let mut all = Vec::new();
     for other in MODES.into_iter().filter(|other| *other != mode) {
         all.push(Demo::new(dialect, other).await?.play(&mut |_| Ok(())).await?);
     }
-    screen.sum_up(&demo.shop, &all)?;
+    let at = MODES.iter().position(|it| *it == mode).unwrap_or_default();
+    all.insert(at, shown);
+    screen.sum_up(&demo.shop, mode, &all)?;
     Ok(Outcome::Ok)
 }
 
@@ -103,9 +105,8 @@ impl Demo {
             .clone()
             .with_load_mode(mode)
             .with_allowed_tools_policy(AllowedToolsPolicy::Restrict);
-        let skills = SkillsMiddleware::new(catalog)
-            .with_dialect(dialect.clone())
-            .with_settings(settings);
+        let skills =
+            SkillsMiddleware::new(catalog).with_dialect(dialect.clone()).with_settings(settings);
         let shop = Shop::default();
         let committed: Arc<Mutex<Vec<Event>>> = Arc::default();
         let sink = Arc::clone(&committed);

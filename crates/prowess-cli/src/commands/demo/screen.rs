@@ -12,13 +12,13 @@ use prowess_runtime::{LoadMode, Message, ToolCall, Usage};
 
 use super::shop::{Shop, euros};
 use super::{Happening, Played};
-use crate::replay::mode_name;
+use crate::replay::{LEAST, mode_name};
 use crate::report::counted;
 use crate::terminal::safe_line;
 use crate::tokens;
 
 /// How long a line of the session stands before the next one comes; on a terminal only.
-const PAUSE: Duration = Duration::from_millis(450);
+const PAUSE: Duration = Duration::from_millis(600);
 
 /// No line is longer.
 const WIDTH: usize = 80;
@@ -30,6 +30,8 @@ const SAID: usize = 55;
 const FIGURE: usize = 9;
 /// What a tool answers.
 const INDENT: usize = 4;
+/// The sign in front of it.
+const MARK: usize = 2;
 /// So many lines of an answer are shown.
 const SHOWN_LINES: usize = 4;
 
@@ -69,8 +71,13 @@ impl Screen {
     ) -> anyhow::Result<()> {
         let out = &mut self.out;
         writeln!(out, "{HEAD}A help desk with skills{HEAD:#}")?;
-        writeln!(out, "The model's words are a script. All else is the engine: answers, refusals,")?;
-        writeln!(out, "tokens (o200k_base), and an ideal prefix cache (from 1,024, in 128s).\n")?;
+        let least = grouped(LEAST as u64);
+        writeln!(
+            out,
+            "What the model says is a script; what comes of it is not. Beside each request:"
+        )?;
+        writeln!(out, "its tokens (o200k_base), and how many an ideal prefix cache has from an")?;
+        writeln!(out, "earlier one (at least {least}, or none).\n")?;
         let skills = snapshot.skills();
         writeln!(out, "{HEAD}{} found{HEAD:#}", counted(skills.len(), "skill"))?;
         let width = skills.iter().map(|skill| skill.name().chars().count()).max().unwrap_or(0);
@@ -86,7 +93,11 @@ impl Screen {
             }
         }
         let (listing, bodies) = (grouped(listing as u64), grouped(bodies as u64));
-        writeln!(out, "Listed for {listing} tokens; their texts would be {bodies}.")?;
+        writeln!(
+            out,
+            "The model is sent names and descriptions, {listing} tokens. The whole texts"
+        )?;
+        writeln!(out, "have {bodies}; they wait until they are loaded.")?;
         self.wait()
     }
 
@@ -125,7 +136,11 @@ impl Screen {
         let title = format!("Turn {number}");
         let rest = LABEL + SAID - title.chars().count();
         let beside = format!("{:<rest$}", format!(", {}", safe_line(loaded)));
-        writeln!(out, "\n{HEAD}{title}{HEAD:#}{beside}{DIM}{:>FIGURE$}{:>FIGURE$}{DIM:#}", "sent", "cached")?;
+        writeln!(
+            out,
+            "\n{HEAD}{title}{HEAD:#}{beside}{DIM}{:>FIGURE$}{:>FIGURE$}{DIM:#}",
+            "sent", "cached"
+        )?;
         for (at, line) in wrapped(user, WIDTH - LABEL).iter().enumerate() {
             let label = if at == 0 { "user" } else { "" };
             writeln!(out, "{HEAD}{label:LABEL$}{HEAD:#}{line}")?;
@@ -162,28 +177,33 @@ impl Screen {
             writeln!(out, "  {CALL}{}{CALL:#}", cut(&line, WIDTH - 2))?;
         }
         if is_error {
-            writeln!(out, "{:INDENT$}{BAD}refused: {}{BAD:#}", "", safe_line(code))?;
-            let lines = wrapped(&safe_line(content), WIDTH - INDENT);
+            writeln!(out, "{:INDENT$}{BAD}✗ {}{BAD:#}", "", safe_line(code))?;
+            let lines = wrapped(&safe_line(content), WIDTH - INDENT - MARK);
             for line in lines.iter().take(SHOWN_LINES) {
-                writeln!(out, "{:INDENT$}{line}", "")?;
+                writeln!(out, "{:INDENT$}{:MARK$}{line}", "", "")?;
             }
             return self.wait();
         }
         let first = safe_line(content.lines().next().unwrap_or_default());
         let more = content.lines().count().saturating_sub(1);
         let line = match more {
-            0 => cut(&first, WIDTH - INDENT),
+            0 => cut(&first, WIDTH - INDENT - MARK),
             _ => {
                 let rest = format!(" … {}", counted(tokens::count(content), "token"));
-                cut(&first, WIDTH - INDENT - rest.chars().count()) + &rest
+                cut(&first, WIDTH - INDENT - MARK - rest.chars().count()) + &rest
             }
         };
-        writeln!(out, "{:INDENT$}{GOOD}{line}{GOOD:#}", "")?;
+        writeln!(out, "{:INDENT$}{GOOD}✓{GOOD:#} {line}", "")?;
         self.wait()
     }
 
-    /// What it came to; the first one was shown.
-    pub(super) fn sum_up(&mut self, shop: &Shop, all: &[Played]) -> anyhow::Result<()> {
+    /// What it came to, in the mode that was shown and in the others.
+    pub(super) fn sum_up(
+        &mut self,
+        shop: &Shop,
+        shown: LoadMode,
+        all: &[Played],
+    ) -> anyhow::Result<()> {
         let out = &mut self.out;
         let (paid, proposed) = {
             let books = shop.books();
@@ -192,17 +212,19 @@ impl Screen {
         writeln!(out, "\n{HEAD}The books{HEAD:#}  paid {paid}, proposed {proposed}\n")?;
         writeln!(
             out,
-            "{HEAD}{:12}{:>8}{:>9}{:>9}{:>7}{HEAD:#}  loaded skills stay",
-            "--load-mode", "requests", "sent", "cached", "full"
+            "{HEAD}  {:11}{:>9}{:>FIGURE$}{:>FIGURE$}{:>FIGURE$}{HEAD:#}  loaded skills stay",
+            "--load-mode", "requests", "sent", "cached", "uncached"
         )?;
-        let shown = all.first().map(|played| played.mode);
         for played in all {
             let Played { mode, requests, usage } = played;
             let (sent, cached) = (usage.input_tokens, usage.cached_input_tokens);
-            let style = if shown == Some(*mode) { GOOD } else { Style::new() };
+            let (mark, style) = match *mode == shown {
+                true => (">", GOOD),
+                false => ("", Style::new()),
+            };
             writeln!(
                 out,
-                "{style}{:12}{requests:>8}{:>9}{:>9}{:>7}{style:#}  {}",
+                "{style}{mark:2}{:11}{requests:>9}{:>FIGURE$}{:>FIGURE$}{:>FIGURE$}{style:#}  {}",
                 mode_name(*mode),
                 grouped(sent),
                 grouped(cached),
@@ -210,8 +232,9 @@ impl Screen {
                 stays(*mode)
             )?;
         }
-        let other = all.last().map_or("once", |played| mode_name(played.mode));
-        writeln!(out, "\nTry next: prowess demo --load-mode {other}, or prowess list")?;
+        let other = all.iter().map(|played| played.mode).rfind(|mode| *mode != shown);
+        let other = mode_name(other.unwrap_or_default());
+        writeln!(out, "\nTry next: prowess demo --load-mode {other}, or prowess create my-skill")?;
         Ok(())
     }
 }
@@ -279,7 +302,9 @@ mod tests {
 
     #[test]
     fn figures_are_grouped() {
-        for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+        for (number, expected) in
+            [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")]
+        {
             assert_eq!(grouped(number), expected);
         }
     }

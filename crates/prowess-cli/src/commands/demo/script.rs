@@ -88,8 +88,9 @@ impl Player {
         match act {
             Act::Find(order) => calls.push(("find_order".to_owned(), json!({"order": order}))),
             Act::Pay(order) => calls.push(("pay_refund".to_owned(), json!({"order": order}))),
-            Act::Propose(order, cause) => calls
-                .push(("propose_refund".to_owned(), json!({"order": order, "cause": cause}))),
+            Act::Propose(order, cause) => {
+                calls.push(("propose_refund".to_owned(), json!({"order": order, "cause": cause})))
+            }
             Act::ReadDoc => calls.push(self.read_doc()),
             Act::Unload => calls.extend(self.own("unload_skill", json!({"skill": SKILL}))),
             Act::Answer => {}
@@ -167,11 +168,8 @@ impl Meter {
     fn usage(&mut self, request: &ModelRequest, reply: &Message) -> Result<Usage, ModelError> {
         let tools = serde_json::to_string(&request.tools)
             .map_err(|error| ModelError::InvalidRequest { message: error.to_string() })?;
-        let sent = self.encoder.request(
-            tokens::encode(&tools),
-            request.system.clone(),
-            &request.messages,
-        );
+        let sent =
+            self.encoder.request(tokens::encode(&tools), request.system.clone(), &request.messages);
         self.requests.push(sent);
         let last = cached(&self.requests).pop().unwrap_or_default();
         let mut usage = Usage::default();
@@ -179,5 +177,42 @@ impl Meter {
         usage.cached_input_tokens = last.cached as u64;
         usage.output_tokens = tokens::count(&message_text(reply)) as u64;
         Ok(usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_that_of_the_requests() {
+        let mut meter = Meter::default();
+        let reply = Message::assistant("Yes.");
+        let first = vec![Message::user("word ".repeat(2_000))];
+        let second = [first.clone(), vec![Message::user("more")]].concat();
+        let mut usage = |messages: &[Message]| {
+            let request = ModelRequest::new(messages.iter().cloned()).with_system("Be brief.");
+            meter.usage(&request, &reply).unwrap()
+        };
+        let sent = |messages: &[Message]| -> usize {
+            let messages: usize =
+                messages.iter().map(|message| tokens::count(&message_text(message))).sum();
+            tokens::count("[]") + tokens::count("Be brief.") + messages
+        };
+        let one = usage(&first);
+        assert_eq!((one.input_tokens, one.cached_input_tokens), (sent(&first) as u64, 0));
+        let two = usage(&second);
+        assert_eq!(two.input_tokens, sent(&second) as u64);
+        let shared = sent(&first) as u64;
+        assert!(two.cached_input_tokens <= shared && two.cached_input_tokens + 128 > shared);
+        assert_eq!(two.output_tokens, tokens::count(&message_text(&reply)) as u64);
+    }
+
+    #[test]
+    fn a_skill_is_known_by_a_line_of_its_body() {
+        let request = |system: &str| ModelRequest::new([]).with_system(system);
+        assert!(telltale().len() > 20, "{}", telltale());
+        assert!(holds_skill(&request(&format!("# Refunds\n{}\n", telltale()))));
+        assert!(!holds_skill(&request("loaded: refunds")));
     }
 }
