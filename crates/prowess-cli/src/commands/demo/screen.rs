@@ -276,7 +276,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut room = width;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if room < width && length + 1 <= room {
+        if room < width && length < room {
             room -= length + 1;
             if let Some(line) = lines.last_mut() {
                 line.push(' ');

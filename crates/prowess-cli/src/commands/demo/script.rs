@@ -89,10 +89,11 @@ impl Player {
             Act::Find(order) => calls.push(("find_order".to_owned(), json!({"order": order}))),
             Act::Pay(order) => calls.push(("pay_refund".to_owned(), json!({"order": order}))),
             Act::Propose(order, cause) => {
-                calls.push(("propose_refund".to_owned(), json!({"order": order, "cause": cause})))
+                let arguments = json!({"order": order, "cause": cause});
+                calls.push(("propose_refund".to_owned(), arguments));
             }
             Act::ReadDoc => calls.push(self.read_doc()),
-            Act::Unload => calls.extend(self.own("unload_skill", json!({"skill": SKILL}))),
+            Act::Unload => calls.extend(self.own("unload_skill", &json!({"skill": SKILL}))),
             Act::Answer => {}
         }
         for (tool, arguments) in calls {
@@ -119,12 +120,12 @@ impl Player {
     }
 
     /// A call of a load tool in the words of the dialect; what it has no word for is left out.
-    fn own(&self, tool: &str, arguments: Value) -> Option<(String, Value)> {
+    fn own(&self, tool: &str, arguments: &Value) -> Option<(String, Value)> {
         let name = self.dialect.tool(tool)?.to_owned();
         let mut renamed = Map::new();
-        for (own, value) in arguments.as_object().cloned().unwrap_or_default() {
-            if let Some(parameter) = self.dialect.parameter(tool, &own) {
-                renamed.insert(parameter.to_owned(), value);
+        for (own, value) in arguments.as_object().into_iter().flatten() {
+            if let Some(parameter) = self.dialect.parameter(tool, own) {
+                renamed.insert(parameter.to_owned(), value.clone());
             }
         }
         Some((name, Value::Object(renamed)))
@@ -136,13 +137,13 @@ impl Player {
             false => json!({"skill": SKILL}),
         };
         // Every dialect has this tool.
-        self.own("load_skill", arguments).unwrap_or_default()
+        self.own("load_skill", &arguments).unwrap_or_default()
     }
 
     /// Reads the doc: with the tool for docs, with that for any resource, or with the host's own.
     fn read_doc(&self) -> (String, Value) {
-        self.own("skill_select_docs", json!({"skill": SKILL, "docs": [DOC]}))
-            .or_else(|| self.own("load_skill_detail", json!({"skill": SKILL, "resource": DOC})))
+        self.own("skill_select_docs", &json!({"skill": SKILL, "docs": [DOC]}))
+            .or_else(|| self.own("load_skill_detail", &json!({"skill": SKILL, "resource": DOC})))
             .unwrap_or_else(|| {
                 ("read_file".to_owned(), json!({"file_path": format!("{SKILL}/{DOC}")}))
             })
@@ -185,27 +186,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_is_that_of_the_requests() {
+    fn usage_is_that_of_the_requests() -> Result<(), ModelError> {
         let mut meter = Meter::default();
         let reply = Message::assistant("Yes.");
         let first = vec![Message::user("word ".repeat(2_000))];
         let second = [first.clone(), vec![Message::user("more")]].concat();
         let mut usage = |messages: &[Message]| {
             let request = ModelRequest::new(messages.iter().cloned()).with_system("Be brief.");
-            meter.usage(&request, &reply).unwrap()
+            meter.usage(&request, &reply)
         };
         let sent = |messages: &[Message]| -> usize {
             let messages: usize =
                 messages.iter().map(|message| tokens::count(&message_text(message))).sum();
             tokens::count("[]") + tokens::count("Be brief.") + messages
         };
-        let one = usage(&first);
+        let one = usage(&first)?;
         assert_eq!((one.input_tokens, one.cached_input_tokens), (sent(&first) as u64, 0));
-        let two = usage(&second);
+        let two = usage(&second)?;
         assert_eq!(two.input_tokens, sent(&second) as u64);
         let shared = sent(&first) as u64;
         assert!(two.cached_input_tokens <= shared && two.cached_input_tokens + 128 > shared);
         assert_eq!(two.output_tokens, tokens::count(&message_text(&reply)) as u64);
+        Ok(())
     }
 
     #[test]
