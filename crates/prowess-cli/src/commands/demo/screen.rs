@@ -32,7 +32,7 @@ const FIGURE: usize = 9;
 const INDENT: usize = 4;
 /// The sign in front of it.
 const MARK: usize = 2;
-/// So many lines of an answer are shown.
+/// So many lines of a refusal are shown.
 const SHOWN_LINES: usize = 4;
 
 const HEAD: Style = Style::new().bold();
@@ -181,6 +181,9 @@ impl Screen {
             let lines = wrapped(&safe_line(content), WIDTH - INDENT - MARK);
             for line in lines.iter().take(SHOWN_LINES) {
                 writeln!(out, "{:INDENT$}{:MARK$}{line}", "", "")?;
+            }
+            if lines.len() > SHOWN_LINES {
+                writeln!(out, "{:INDENT$}{:MARK$}…", "", "")?;
             }
             return self.wait();
         }
