@@ -50,6 +50,7 @@ fn main() -> ExitCode {
     cli.color.apply();
     let form = cli.command.form();
     let outcome = match cli.command {
+        Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Lint(arguments) => commands::lint::run(&arguments),
         Command::ReadProperties(arguments) => commands::read_properties::run(&arguments),

@@ -2,11 +2,52 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use prowess_runtime::interop::System;
-use prowess_runtime::{AgentName, Budget, SessionKey};
+use prowess_runtime::{AgentName, Budget, LoadMode, SessionKey};
 
 use super::CatalogArgs;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  prowess demo
+  prowess demo --load-mode turn       the skill goes when the turn ends
+  prowess demo --dialect deepagents   the same in the words of another system
+  prowess demo --json | jq .event")]
+pub(crate) struct DemoArgs {
+    /// How long a loaded skill stays. Without it, as long as the dialect says.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) load_mode: Option<LoadModeArg>,
+
+    #[command(flatten)]
+    pub(crate) dialect: DialectArgs,
+
+    /// Print the events of the agent and of the engine, one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How long a loaded skill stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoadModeArg {
+    /// Until the turn ends.
+    Turn,
+    /// For one request.
+    Once,
+    /// Until it is unloaded.
+    Session,
+}
+
+impl From<LoadModeArg> for LoadMode {
+    fn from(mode: LoadModeArg) -> Self {
+        match mode {
+            LoadModeArg::Turn => Self::Turn,
+            LoadModeArg::Once => Self::Once,
+            LoadModeArg::Session => Self::Session,
+        }
+    }
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -3,8 +3,8 @@
 mod engine;
 
 pub(crate) use engine::{
-    BudgetArgs, CallArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs, SessionCommand,
-    SessionImportArgs, SessionShowArgs,
+    BudgetArgs, CallArgs, DemoArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs,
+    SessionCommand, SessionImportArgs, SessionShowArgs,
 };
 
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Play a session with skills: no key, no network, no set-up.
+    Demo(DemoArgs),
     /// Say whether skills are valid, in the words of the reference library.
     Validate(ValidateArgs),
     /// Check skills and show what is wrong, where, and what to do about it.
@@ -299,6 +301,7 @@ impl Command {
     /// For whom it prints.
     pub(crate) fn form(&self) -> Form {
         Form::of_flag(match self {
+            Self::Demo(arguments) => arguments.json,
             Self::Validate(arguments) => arguments.json,
             Self::Lint(arguments) => arguments.format() == Format::Json,
             Self::ReadProperties(arguments) => arguments.json,

@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod create;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod info;
 pub(crate) mod lint;

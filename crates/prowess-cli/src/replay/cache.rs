@@ -10,7 +10,7 @@ pub(crate) struct Cached {
 }
 
 /// A prefix counts from so many tokens on…
-const LEAST: usize = 1_024;
+pub(crate) const LEAST: usize = 1_024;
 /// …in steps of so many.
 const STEP: usize = 128;
 

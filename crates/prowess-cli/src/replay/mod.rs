@@ -4,7 +4,7 @@ mod cache;
 mod scenario;
 mod translate;
 
-pub(crate) use cache::{Cached, cached};
+pub(crate) use cache::{Cached, LEAST, cached};
 pub(crate) use scenario::Scenario;
 
 use std::collections::{HashMap, VecDeque};
@@ -39,16 +39,20 @@ pub(crate) enum Layout {
 const TRPC_TOOLS: usize = 1_770;
 const TRPC_GUIDANCE: usize = 1_173;
 
+/// What a load mode is called.
+pub(crate) fn mode_name(mode: LoadMode) -> &'static str {
+    match mode {
+        LoadMode::Turn => "turn",
+        LoadMode::Once => "once",
+        LoadMode::Session => "session",
+    }
+}
+
 impl Layout {
     pub(crate) fn name(self) -> String {
-        let mode = |mode: LoadMode| match mode {
-            LoadMode::Turn => "turn",
-            LoadMode::Once => "once",
-            LoadMode::Session => "session",
-        };
         match self {
-            Self::Prowess(Placement::ToolResult, it) => format!("tool_result {}", mode(it)),
-            Self::Prowess(Placement::System, it) => format!("system {}", mode(it)),
+            Self::Prowess(Placement::ToolResult, it) => format!("tool_result {}", mode_name(it)),
+            Self::Prowess(Placement::System, it) => format!("system {}", mode_name(it)),
             Self::Everything { docs: true } => "everything, with docs".to_owned(),
             Self::Everything { docs: false } => "everything, bodies only".to_owned(),
             Self::TrpcSystem => "trpc-agent-go, system".to_owned(),
@@ -148,7 +152,7 @@ pub(crate) async fn play(
 
 /// Remembers the tokens of a text: requests repeat most of what was said before.
 #[derive(Default)]
-struct Encoder {
+pub(crate) struct Encoder {
     known: HashMap<String, Vec<u32>>,
 }
 
@@ -156,6 +160,21 @@ impl Encoder {
     fn append(&mut self, text: String, request: &mut Vec<u32>) {
         let tokens = self.known.entry(text).or_insert_with_key(|text| tokens::encode(text));
         request.extend_from_slice(tokens);
+    }
+
+    /// A request as tokens: what stands in front, the system prompt, the messages.
+    pub(crate) fn request(
+        &mut self,
+        front: Vec<u32>,
+        system: String,
+        messages: &[Message],
+    ) -> Vec<u32> {
+        let mut request = front;
+        self.append(system, &mut request);
+        for message in messages {
+            self.append(message_text(message), &mut request);
+        }
+        request
     }
 }
 
@@ -250,13 +269,9 @@ impl Player<'_> {
             };
             played.first = Overhead { tools: tools.len(), guidance, listing };
         }
-        let mut request = tools;
-        request.extend(guidance);
-        encoder.append(prompt.system, &mut request);
-        for message in prompt.messages.iter() {
-            encoder.append(message_text(message), &mut request);
-        }
-        played.requests.push(request);
+        let mut front = tools;
+        front.extend(guidance);
+        played.requests.push(encoder.request(front, prompt.system, &prompt.messages));
         Ok(())
     }
 

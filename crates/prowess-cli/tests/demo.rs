@@ -1,0 +1,300 @@
+//! `prowess demo` (S06, 7).
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{Run, Sandbox, skip};
+
+const MODES: [&str; 3] = ["session", "turn", "once"];
+const DIALECTS: [&str; 5] = ["prowess", "deepagents", "trpc", "eino", "langchain_docker"];
+const WIDTH: usize = 80;
+
+fn demo(arguments: &[&str]) -> Run {
+    let run = Sandbox::new().prowess(&[&["demo"], arguments].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    run
+}
+
+fn events(arguments: &[&str]) -> Vec<Value> {
+    let run = demo(&[&["--json"], arguments].concat());
+    run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The events of this kind.
+fn of<'a>(events: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    events.iter().filter(move |event| event["event"] == kind)
+}
+
+/// What came of every call: the tool and the code.
+fn answers(events: &[Value]) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    of(events, "tool_answered").map(|it| (text(&it["tool"]), text(&it["code"]))).collect()
+}
+
+fn count(answers: &[(String, String)], tool: &str, code: &str) -> usize {
+    answers.iter().filter(|(one, other)| one == tool && other == code).count()
+}
+
+#[test]
+fn a_session_is_played() {
+    insta::assert_snapshot!(demo(&[]).stdout);
+}
+
+#[test]
+fn a_turn_and_once_are_played() {
+    for mode in ["turn", "once"] {
+        insta::assert_snapshot!(mode, demo(&["--load-mode", mode]).stdout);
+    }
+}
+
+#[test]
+fn events_are_lines_of_json() {
+    let kinds: Vec<String> = events(&[])
+        .iter()
+        .map(|event| match event["event"].as_str().unwrap() {
+            "engine" => format!("  engine {}", event["engine"]["kind"].as_str().unwrap()),
+            "tool_answered" => format!(
+                "tool_answered {} {}",
+                event["tool"].as_str().unwrap(),
+                event["code"].as_str().unwrap()
+            ),
+            kind => kind.to_owned(),
+        })
+        .collect();
+    insta::assert_snapshot!(kinds.join("\n"));
+}
+
+#[test]
+fn help_has_examples_that_work() {
+    let help = Sandbox::new().prowess(&["demo", "--help"]).stdout;
+    insta::assert_snapshot!(help);
+    let examples: Vec<&str> =
+        help.lines().filter_map(|line| line.strip_prefix("  prowess demo")).collect();
+    assert_eq!(examples.len(), 4);
+    for example in examples {
+        let example = example.split("   ").next().unwrap().split('|').next().unwrap();
+        demo(&example.split_whitespace().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_to_try_next_works() {
+    let text = demo(&[]).stdout;
+    let commands = text.lines().last().unwrap().strip_prefix("Try next: ").unwrap();
+    let sandbox = Sandbox::new();
+    for command in commands.split(", or ") {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        assert_eq!(words[0], "prowess");
+        assert_eq!(sandbox.prowess(&words[1..]).code, 0, "{command}");
+    }
+}
+
+#[test]
+fn the_readme_shows_what_happens() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let shown = readme.split("cargo run -- demo\n```").nth(1).unwrap().split("```").nth(1).unwrap();
+    let text = demo(&[]).stdout;
+    let mut rest = text.as_str();
+    for part in shown.split("\n…\n") {
+        let part = part.trim_matches('\n');
+        let at = rest.find(part).unwrap_or_else(|| panic!("not in the output:\n{part}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+#[test]
+fn whoever_has_seen_enough_may_go() {
+    let command = format!("'{}' demo | head -n 1", env!("CARGO_BIN_EXE_prowess"));
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command);
+    let run = Sandbox::new().run(shell, b"");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+}
+
+/// What the three modes are documented to do.
+#[test]
+fn modes_differ_as_documented() {
+    let played = MODES.map(|mode| events(&["--load-mode", mode]));
+    let [session, turn, once] = played.each_ref().map(|events| answers(events));
+    let loads = |answers: &[(String, String)]| count(answers, "load_skill", "loaded");
+    // Stays until it is unloaded; goes with the turn; goes with the request.
+    assert_eq!([loads(&session), loads(&turn), loads(&once)], [1, 2, 3]);
+    let unloads = |answers: &[(String, String)]| count(answers, "unload_skill", "unloaded");
+    assert_eq!([unloads(&session), unloads(&turn), unloads(&once)], [1, 1, 0]);
+    let too_late =
+        |answers: &[(String, String)]| count(answers, "skill_select_docs", "skill_not_loaded");
+    assert_eq!([too_late(&session), too_late(&turn), too_late(&once)], [0, 0, 1]);
+    for answers in [&session, &turn, &once] {
+        assert_eq!(count(answers, "pay_refund", "tool_not_allowed"), 1, "{answers:?}");
+        assert_eq!(count(answers, "propose_refund", "ok"), 2, "{answers:?}");
+    }
+    let sums = played.each_ref().map(|events| {
+        let sum = |key: &str| -> u64 {
+            of(events, "finished").map(|it| it["usage"][key].as_u64().unwrap()).sum()
+        };
+        (sum("input_tokens"), sum("cached_input_tokens"))
+    });
+    let full = sums.map(|(sent, cached)| sent - cached);
+    assert!(full[0] < full[1] && full[0] < full[2], "a session is cheapest here: {sums:?}");
+    assert!(sums[2].0 < sums[0].0, "once sends least: {sums:?}");
+}
+
+/// The figures on the screen are those that the model told.
+#[test]
+fn figures_are_those_of_the_events() {
+    let grouped = |number: u64| match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", number / 1_000, number % 1_000),
+    };
+    for mode in MODES {
+        let events = events(&["--load-mode", mode]);
+        let text = demo(&["--load-mode", mode]).stdout;
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("model ")).collect();
+        let answers: Vec<&Value> = of(&events, "model_answered").collect();
+        assert_eq!(lines.len(), answers.len());
+        for (line, answer) in lines.iter().zip(answers) {
+            let figure = |key: &str| grouped(answer["usage"][key].as_u64().unwrap());
+            let (sent, cached) = (figure("input_tokens"), figure("cached_input_tokens"));
+            let shown: Vec<&str> = line.split_whitespace().rev().take(2).collect();
+            assert_eq!(shown, [cached.as_str(), sent.as_str()], "{mode}: {line}");
+        }
+        let sums = of(&events, "finished").map(|it| it["usage"]["input_tokens"].as_u64().unwrap());
+        let row = format!("\n> {mode:11}");
+        let row = text.split(&row).nth(1).unwrap().lines().next().unwrap();
+        assert_eq!(row.split_whitespace().nth(1).unwrap(), grouped(sums.sum()), "{mode}");
+    }
+}
+
+#[test]
+fn every_dialect_plays_in_its_own_words_within_80_columns() {
+    for dialect in DIALECTS {
+        for mode in MODES {
+            let run = demo(&["--dialect", dialect, "--load-mode", mode]);
+            for line in run.stdout.lines() {
+                assert!(line.chars().count() <= WIDTH, "{dialect} {mode}: {line}");
+            }
+            assert!(!run.stdout.contains('\u{1b}'), "what is piped has no colours");
+            assert!(run.stdout.contains("paid 0.00 EUR, proposed 92.00 EUR"), "{}", run.stdout);
+        }
+        let played = answers(&events(&["--dialect", dialect]));
+        let (load, reads) = match dialect {
+            "trpc" => ("skill_load", "skill_select_docs"),
+            "eino" => ("skill", "read_file"),
+            "deepagents" => ("load_skill", "read_file"),
+            "langchain_docker" => ("load_skill", "load_skill_detail"),
+            _ => ("load_skill", "skill_select_docs"),
+        };
+        assert_eq!(played[0], (load.to_owned(), "loaded".to_owned()), "{dialect}");
+        let read = played.iter().find(|(tool, _)| tool == reads).unwrap();
+        assert!(["ok", "docs_selected", "detail"].contains(&read.1.as_str()), "{dialect} {read:?}");
+        assert_eq!(count(&played, "pay_refund", "tool_not_allowed"), 1, "{dialect}");
+    }
+}
+
+#[test]
+fn the_skills_of_the_demo_are_flawless() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
+    let run = Sandbox::new().prowess(&["lint", "--strict", folder.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("in 4 skills"), "{run:?}");
+}
+
+#[test]
+fn wrong_arguments_are_told() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.prowess(&["demo", "--load-mode", "forever"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("[possible values: turn, once, session]"), "{run:?}");
+    let run = sandbox.prowess(&["demo", "--dialect", "klingon", "--json"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("there is no dialect 'klingon'"), "{run:?}");
+    assert!(run.json()["error"]["message"].as_str().unwrap().contains("klingon"), "{run:?}");
+}
+
+/// So long may the demo take on a terminal, pauses included.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A usual terminal.
+const ROWS: usize = 24;
+
+/// A server of tmux of its own, which goes with the test.
+struct Terminal {
+    sandbox: Sandbox,
+}
+
+impl Terminal {
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.arg("-u").arg("-S").arg(self.sandbox.path().join("socket"));
+        command.args(["-f", "/dev/null"]).args(arguments);
+        command.env_remove("TMUX").env_remove("NO_COLOR").stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Begins the demo in a terminal of its own.
+    fn begin(&self, name: &str, environment: &str) {
+        let (binary, rows) = (env!("CARGO_BIN_EXE_prowess"), ROWS.to_string());
+        // The terminal stays when the demo is over.
+        let command = format!("{environment} '{binary}' demo; echo exit $?; exec sleep 600");
+        self.tmux(&["new-session", "-d", "-s", name, "-x", "80", "-y", &rows, &command]);
+    }
+
+    /// The lines of a terminal, from the first to the last one that is used.
+    fn lines(&self, name: &str, options: &[&str]) -> Vec<String> {
+        let all = self.tmux(&[&["capture-pane", "-p", "-t", name], options].concat());
+        let mut lines: Vec<String> = all.lines().map(|line| line.trim_end().to_owned()).collect();
+        while lines.last().is_some_and(String::is_empty) {
+            lines.pop();
+        }
+        lines
+    }
+
+    fn wait(&self, name: &str) -> Duration {
+        let began = Instant::now();
+        while self.lines(name, &[]).last().is_none_or(|line| line != "exit 0") {
+            assert!(began.elapsed() < PATIENCE, "{:?}", self.lines(name, &["-S", "-"]));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        began.elapsed()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let socket = self.sandbox.path().join("socket");
+        let _ = Command::new("tmux").arg("-S").arg(socket).arg("kill-server").output();
+    }
+}
+
+#[test]
+fn it_looks_good_in_a_real_terminal() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        return skip("demo::it_looks_good_in_a_real_terminal", "there is no tmux");
+    }
+    let terminal = Terminal { sandbox: Sandbox::new() };
+    terminal.begin("colours", "");
+    terminal.begin("plain", "NO_COLOR=1");
+    let took = terminal.wait("colours");
+    terminal.wait("plain");
+    assert!(took > Duration::from_secs(2), "nobody can read that: {took:?}");
+    let mut shown = terminal.lines("colours", &["-S", "-"]);
+    assert_eq!(shown, terminal.lines("colours", &["-S", "-", "-J"]), "no line is broken");
+    assert_eq!(shown.pop().as_deref(), Some("exit 0"));
+    let piped = demo(&[]).stdout;
+    assert_eq!(shown, piped.lines().collect::<Vec<_>>(), "it is what a pipe gets");
+    // What is left on the screen is a whole: the end of the last turn, the table, what to try next.
+    let last = terminal.lines("colours", &[]).join("\n");
+    for part in ["unload_skill", "The books", "--load-mode", "Try next: "] {
+        assert!(last.contains(part), "{part}: {last}");
+    }
+    let is_coloured = |name: &str| {
+        terminal.lines(name, &["-S", "-", "-e"]).iter().any(|line| line.contains('\u{1b}'))
+    };
+    assert!(is_coloured("colours") && !is_coloured("plain"));
+}
