@@ -264,6 +264,10 @@ impl Engine<'_> {
         loaded: &LoadedSkill,
         skill: Option<&CatalogSkill>,
     ) -> Result<bool, ToolOutcome> {
+        // What was to be sent once and was is given again to whoever asks.
+        if loaded.sent {
+            return Ok(false);
+        }
         if loaded.call.is_some() {
             return self.is_in_transcript(loaded.call.as_deref(), "").await;
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use prowess_catalog::{Catalog, MemorySource, SourceInfo, Trust};
 use prowess_runtime::{
     AgentName, AllowedToolsPolicy, AllowedToolsUnion, Blocked, EventKind, EventLevel, Exposure,
-    Intercepted, Interception, Interceptor, InterceptorFuture, Runtime, RuntimeBuilder, Settings,
-    ToolCall,
+    Intercepted, Interception, Interceptor, InterceptorFuture, LoadMode, Message, Prompt,
+    PromptRequest, Runtime, RuntimeBuilder, Settings, ToolCall,
 };
 use serde_json::{Value, json};
 use support::{Plan, World, echo};
@@ -298,4 +298,35 @@ async fn a_tool_behind_skill_tool_is_asked_the_same() {
     assert_eq!(refused(call("b", "tool_y")).await.as_deref(), Some("unknown_tool"));
     assert_eq!(refused(call("a", "load_skill")).await.as_deref(), Some("unknown_tool"));
     assert_eq!(refused(call("a", "skill_tool")).await.as_deref(), Some("unknown_tool"));
+}
+
+#[tokio::test]
+async fn the_answer_to_a_request_is_judged_by_what_the_request_held() {
+    let settings = restrict().with_load_mode(LoadMode::Once);
+    let lines = "allowed-tools: tool_x\nmetadata:\n  include_tools: tool_y\n";
+    let world = world(settings, &[("a", lines)]);
+    let request = async || {
+        let request = PromptRequest::new();
+        world.runtime.request(&world.session, &world.agent, request).await.unwrap()
+    };
+    let holds = |prompt: &Prompt| {
+        let results = prompt.messages.iter().flat_map(Message::tool_results);
+        results.filter(|result| result.content.contains("Body of a.")).count()
+    };
+    world.load("a").await;
+    assert_eq!(holds(&request().await), 1);
+    // The model answers that request: the skill restricts, and its tool is open.
+    assert_eq!(refused(&world, "execute", json!({})).await.as_deref(), Some("tool_not_allowed"));
+    assert_eq!(refused(&world, "tool_y", json!({})).await, None);
+    // The next one does not hold it, and so is not judged by it.
+    assert_eq!(holds(&request().await), 0);
+    assert_eq!(refused(&world, "execute", json!({})).await, None);
+    assert_eq!(refused(&world, "tool_y", json!({})).await.as_deref(), Some("skill_not_loaded"));
+    // Asked for again in the answer, it is given again, once.
+    world.load("a").await;
+    assert_eq!(holds(&request().await), 1);
+    assert_eq!(world.load("a").await.code, "loaded");
+    assert_eq!(holds(&request().await), 1);
+    assert_eq!(holds(&request().await), 0);
+    assert!(world.state().await.loaded.is_empty());
 }

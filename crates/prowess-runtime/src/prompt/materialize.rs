@@ -67,11 +67,17 @@ impl View<'_> {
         let skills = self.inner.dialect.block("skills", &data);
         sections.extend(Some(skills).filter(|text| !text.is_empty()));
         if settings.placement == Placement::System {
-            let mut loaded: Vec<&LoadedSkill> = self.state.loaded.iter().collect();
+            let mut loaded: Vec<&LoadedSkill> = self.loaded().collect();
             loaded.sort_by(|a, b| a.name.cmp(&b.name));
             sections.extend(self.blocks(&loaded, problems).await?);
         }
         Ok((sections.join("\n\n"), tools))
+    }
+
+    /// The skills whose text the next request holds: all that are loaded, but for those that were
+    /// to be held once and were.
+    fn loaded(&self) -> impl Iterator<Item = &LoadedSkill> {
+        self.state.loaded.iter().filter(|skill| !skill.sent)
     }
 
     /// The conversation.
@@ -164,7 +170,7 @@ impl View<'_> {
     fn places<'s>(&'s self, transcript: &[Message]) -> Vec<Place<'s>> {
         let leaving = self.state.leaving.iter().map(|it| (it.name.as_str(), &it.since));
         let leaving = leaving.filter(|_| self.inner.settings.load_mode == LoadMode::Session);
-        let loaded = self.state.loaded.iter().map(|it| (it.name.as_str(), &it.since));
+        let loaded = self.loaded().map(|it| (it.name.as_str(), &it.since));
         let place = |(skill, since): (&'s str, &Since)| {
             let call = since.call.as_deref();
             let holds = |message: &Message| {
@@ -212,8 +218,7 @@ impl View<'_> {
             let body = is_lost(&skill.call);
             (body || !lost.docs.docs.is_empty()).then_some((lost, body))
         };
-        let mut lost: Vec<(LoadedSkill, bool)> =
-            self.state.loaded.iter().filter_map(lost_of).collect();
+        let mut lost: Vec<(LoadedSkill, bool)> = self.loaded().filter_map(lost_of).collect();
         lost.sort_by_key(|(skill, _)| std::cmp::Reverse(skill.touched));
         let limit = self.inner.settings.max_context_tokens;
         let mut skills = Vec::new();

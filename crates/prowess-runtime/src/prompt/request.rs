@@ -131,8 +131,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Under [`LoadMode::Once`], exactly what a request held is gone from the next one, as far as
-    /// nobody was faster.
+    /// Under [`LoadMode::Once`], what a request has held goes with the next one. Until then it is
+    /// loaded, so that the answer to the request is judged by it.
     pub(super) async fn offload(
         &self,
         before: &SessionState,
@@ -143,14 +143,16 @@ impl Runtime {
             return Ok(());
         }
         let now = self.state(session, agent).await?;
-        let going: Vec<Change> = before
-            .loaded
-            .iter()
-            .filter(|skill| !skill.pinned && now.is_loaded(&skill.name))
-            .map(|skill| Change::Unload { skill: skill.name.clone() })
+        // Exactly what it held, as far as nobody was faster.
+        let going = before.loaded.iter().filter(|it| !it.pinned && now.is_loaded(&it.name));
+        let changes: Vec<Change> = going
+            .map(|skill| match skill.sent {
+                true => Change::Unload { skill: skill.name.clone() },
+                false => Change::MarkSent { skill: skill.name.clone() },
+            })
             .collect();
-        if !going.is_empty() {
-            self.change(session, agent, going).await?;
+        if !changes.is_empty() {
+            self.change(session, agent, changes).await?;
         }
         Ok(())
     }

@@ -82,6 +82,11 @@ pub enum Change {
         /// The skill.
         skill: String,
     },
+    /// A request has held the text of a skill that was to hold it once.
+    MarkSent {
+        /// The skill.
+        skill: String,
+    },
     /// Docs of a loaded skill are selected.
     SelectDocs {
         /// The skill.
@@ -283,7 +288,14 @@ impl SessionState {
                     return Err(Refusal::NotLoaded { skill: skill.clone() });
                 };
                 loaded.touched = touched;
+                // What is used again stays for one more request.
+                loaded.sent = false;
                 loaded.docs.select(*mode, docs, call);
+            }
+            Change::MarkSent { skill } => {
+                if let Some(loaded) = self.loaded_mut(skill) {
+                    loaded.sent = true;
+                }
             }
             Change::Touch { skill } => {
                 let touched = self.tick();
@@ -318,6 +330,9 @@ impl SessionState {
             self.make_room(caps, evicted)?;
         }
         let touched = self.tick();
+        // What was sent and is asked for again is given again, as if it had gone.
+        let sent = self.loaded.iter().position(|it| it.sent && it.name == skill.name);
+        let sent = sent.map(|at| self.loaded.remove(at).load_count);
         if let Some(model) = model {
             self.model = Some(ModelOverride { model: model.clone(), skill: skill.name.clone() });
         }
@@ -336,7 +351,7 @@ impl SessionState {
             }
             None => {
                 let mut loaded = skill.clone();
-                loaded.load_count = 1;
+                loaded.load_count = sent.unwrap_or_default().saturating_add(1);
                 loaded.touched = touched;
                 loaded.since = Since { turn: self.turn, call: skill.call.clone() };
                 self.loaded.push(loaded);

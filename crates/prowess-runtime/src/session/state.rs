@@ -192,6 +192,10 @@ pub struct LoadedSkill {
     /// Which tools its author says that it uses, and which not.
     #[serde(default, skip_serializing_if = "ToolRules::is_empty")]
     pub tools: ToolRules,
+    /// Whether a request has held its text that was to hold it once: it goes with the next one.
+    /// Until then it counts for what the model answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) sent: bool,
     /// Whether the host pinned it: it is not evicted, and the model cannot unload it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
@@ -214,6 +218,7 @@ impl LoadedSkill {
             docs: DocSelection::default(),
             resources: KnownResources::default(),
             tools: ToolRules::default(),
+            sent: false,
             pinned: false,
         }
     }
