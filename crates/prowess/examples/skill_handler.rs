@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use prowess::agent::{Agent, ChatModel, Reply, RunRequest, ScriptedModel, SkillsMiddleware};
 use prowess::catalog::{Catalog, DirectorySource};
-use prowess::runtime::{Dialect, ToolCall};
+use prowess::runtime::{Dialect, Message, ToolCall};
 use serde_json::json;
 
 #[tokio::main]
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outcome = agent.run(RunRequest::new("demo".parse()?, "Write release notes.")).await?;
 
     let requests = model.requests();
-    for result in requests[1].messages.iter().flat_map(|message| message.tool_results()) {
+    for result in requests[1].messages.iter().flat_map(Message::tool_results) {
         println!("{}\n", result.content);
     }
     println!("{}", outcome.text());
