@@ -211,3 +211,57 @@ fn world_with_system() -> World {
     let plan = Plan::new().file("sql/SKILL.md", SQL).settings(settings);
     plan.change(|it| it.tool(echo("sql_query"))).build()
 }
+
+/// Two skills can bring the same tool; whoever names one of them means that one.
+#[tokio::test]
+async fn a_call_through_the_one_tool_does_not_pass_by_another_skill() {
+    let schema = json!({"type": "object", "required": ["query"]});
+    let declaration = ToolDeclaration::new("shared", "Shared.", schema);
+    let shared = tool_fn(declaration, |it| async move { ToolOutcome::text(it.to_string()) });
+    let text = |name| {
+        format!("---\nname: {name}\ndescription: D.\nmetadata:\n  include_tools: shared\n---\nx")
+    };
+    let world = Plan::new()
+        .file("one/SKILL.md", text("one"))
+        .file("two/SKILL.md", text("two"))
+        .settings(Settings::default().with_exposure(Exposure::Generic))
+        .change(|it| it.tool(shared))
+        .build();
+    world.load("one").await;
+    world.events();
+    let call = |skill| json!({"skill": skill, "tool": "shared", "arguments": {}});
+    // Nobody has checked the arguments, and the skill is not loaded.
+    let outcome = world.call("skill_tool", call("two")).await;
+    assert_eq!(outcome.code, "skill_not_loaded", "{}", outcome.content);
+    assert_eq!((outcome.data["skill"].as_str(), outcome.is_error), (Some("two"), true));
+    let blocked = world.events_of(prowess_runtime::EventKind::ToolBlocked);
+    assert_eq!(blocked[0].message, "Tool 'shared' blocked: skill 'two' is not loaded");
+    assert_eq!(world.call("skill_tool", call("one")).await.code, "invalid_arguments");
+    world.load("two").await;
+    assert_eq!(world.call("skill_tool", call("two")).await.code, "invalid_arguments");
+}
+
+#[tokio::test]
+async fn a_skill_that_is_gone_keeps_its_tools_as_long_as_it_is_loaded() {
+    let world = world(Exposure::Generic);
+    let call = json!({"skill": "jira", "tool": "jira_search"});
+    world.load("jira").await;
+    world.remove("jira/SKILL.md");
+    world.catalog.refresh().await;
+    assert_eq!(world.call("skill_tool", call.clone()).await.code, "ok");
+    assert_eq!(world.call("jira_search", json!({})).await.code, "ok");
+    world.call("unload_skill", json!({"skill": "jira"})).await;
+    assert_eq!(world.call("skill_tool", call).await.code, "unknown_tool");
+    assert_eq!(world.call("jira_search", json!({})).await.code, "unknown_tool");
+}
+
+#[tokio::test]
+async fn a_tool_of_the_host_takes_the_place_of_the_one_tool() {
+    let world = Plan::new()
+        .file("sql/SKILL.md", SQL)
+        .settings(Settings::default().with_exposure(Exposure::Generic))
+        .change(|it| it.tool(echo("sql_query")).tool(echo("skill_tool")))
+        .build();
+    assert_eq!(tools(&world).await, ["skill_tool"], "once");
+    assert_eq!(world.call("skill_tool", json!({"a": 1})).await.content, r#"{"a":1}"#);
+}
