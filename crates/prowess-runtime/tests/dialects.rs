@@ -74,7 +74,7 @@ async fn shown(world: &World) -> String {
         for part in &message.parts {
             match part {
                 Part::ToolCall(call) => {
-                    out.push_str(&format!("{} {}\n", call.name, call.arguments))
+                    out.push_str(&format!("{} {}\n", call.name, call.arguments));
                 }
                 Part::ToolResult(result) => out.push_str(&format!("{}\n", result.content)),
                 _ => out.push_str(&format!("{}\n", message.text())),

@@ -244,10 +244,8 @@ fn within(text: &str, tag: &str) -> String {
 fn unmarked(text: &str) -> String {
     let is_mark = |line: &str| {
         let line = line.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c));
-        let begins = |mark: &&str| {
-            line.get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark))
-        };
-        MARKS.iter().any(|mark| begins(&mark))
+        let start = |mark: &str| line.get(..mark.len());
+        MARKS.iter().any(|mark| start(mark).is_some_and(|it| it.eq_ignore_ascii_case(mark)))
     };
     let lines = text.split_inclusive(ends_line);
     lines.flat_map(|line| [if is_mark(line) { "\\" } else { "" }, line]).collect()

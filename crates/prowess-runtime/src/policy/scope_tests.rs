@@ -181,6 +181,9 @@ fn a_star_stands_for_anything() {
         ("ab*ba", "aba", false),
         ("a*b*c", "a-b-c", true),
         ("a*b*c", "a-c-b", false),
+        ("a*b*b", "ab", false),
+        ("a*b*b", "a-b", false),
+        ("a*b*b", "a-b-b", true),
         ("**", "x", true),
     ];
     for (pattern, text, expected) in table {
