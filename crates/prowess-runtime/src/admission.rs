@@ -9,7 +9,7 @@ use crate::event::EventKind;
 use crate::gate::{Declared, Open, Registered, gate, opens};
 use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
-use crate::policy::Refused;
+use crate::policy::{Called, Refused};
 use crate::runtime::{Blocked, Inner};
 use crate::session::SessionState;
 use crate::tools::skill_tool::{self, Meant};
@@ -116,7 +116,9 @@ impl Inner {
         if asked.open == Open::BySkill || self.tools.manages(&call.name) {
             return Ok(());
         }
-        let checked = self.settings.policy().check(&call.name, &call.arguments, state);
+        let schema = &asked.registered.tool.declaration().parameters;
+        let called = Called { tool: &call.name, arguments: &call.arguments, schema };
+        let checked = self.settings.policy().check(called, state);
         checked.map_err(|why| Shut::Refused { tool: call.name.clone(), why })
     }
 }

@@ -32,32 +32,45 @@ enum Subject {
     Text,
 }
 
+/// A call, and what its tool says that it takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Called<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) arguments: &'a Value,
+    pub(crate) schema: &'a Value,
+}
+
+impl Called<'_> {
+    /// Whether the tool may heed an argument: it says so, or says nothing of any.
+    fn takes(&self, name: &str) -> bool {
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        properties.is_none_or(|known| known.is_empty() || known.contains_key(name))
+    }
+}
+
 /// Whether an entry covers a call.
 ///
 /// Nobody here knows which of its arguments a tool heeds: what allows must cover all that a scope
-/// can be about, what forbids one of them.
-pub(super) fn covers(
-    entry: &ToolPattern,
-    tool: &str,
-    arguments: &Value,
-    certainty: Certainty,
-) -> bool {
-    if !names(&entry.tool, tool) {
+/// can be about, and the tool take one of them; what forbids need cover only one.
+pub(super) fn covers(entry: &ToolPattern, call: Called<'_>, certainty: Certainty) -> bool {
+    if !names(&entry.tool, call.tool) {
         return false;
     }
     let Some(scope) = entry.scope.as_deref().map(str::trim) else { return true };
     if scope.is_empty() || scope == "*" || scope == ":*" {
         return true;
     }
-    let covered = |(name, subject): &(&str, Subject)| {
-        let value = arguments.get(name).filter(|value| !value.is_null())?;
-        Some(value.as_str().and_then(|text| subject.is_covered(scope, text, certainty)))
-    };
-    let mut said = SUBJECTS.iter().filter_map(covered).peekable();
-    let says_nothing = said.peek().is_none();
+    let is_said = |name: &str| call.arguments.get(name).is_some_and(|value| !value.is_null());
+    let said = || SUBJECTS.iter().filter(|(name, _)| is_said(name));
+    let mut covered = said().map(|(name, subject)| {
+        let text = call.arguments.get(name).and_then(Value::as_str);
+        text.and_then(|text| subject.is_covered(scope, text, certainty))
+    });
     match certainty {
-        Certainty::Certain => !says_nothing && said.all(|it| it == Some(true)),
-        Certainty::Possible => says_nothing || said.any(|it| it != Some(false)),
+        Certainty::Certain => {
+            said().any(|(name, _)| call.takes(name)) && covered.all(|it| it == Some(true))
+        }
+        Certainty::Possible => said().next().is_none() || covered.any(|it| it != Some(false)),
     }
 }
 

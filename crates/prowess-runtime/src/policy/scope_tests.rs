@@ -161,8 +161,9 @@ fn entries_cover_what_they_say() {
     for (entry, tool, arguments, allows, forbids) in table {
         let pattern = ToolPattern::parse(entry);
         let what = format!("{entry} {tool} {arguments}");
-        assert_eq!(covers(&pattern, tool, &arguments, Certainty::Certain), allows, "{what}");
-        assert_eq!(covers(&pattern, tool, &arguments, Certainty::Possible), forbids, "{what}");
+        let call = Called { tool, arguments: &arguments, schema: &Value::Null };
+        assert_eq!(covers(&pattern, call, Certainty::Certain), allows, "{what}");
+        assert_eq!(covers(&pattern, call, Certainty::Possible), forbids, "{what}");
     }
 }
 
@@ -195,7 +196,9 @@ fn a_star_stands_for_anything() {
 fn behind_a_program_that_runs_others_a_limited_number_of_words_is_looked_at() {
     let forbids = |words: usize| {
         let command = format!("sudo {}", "x ".repeat(words - 1));
-        covers(&ToolPattern::parse("Bash(rm:*)"), "Bash", &bash(&command), Certainty::Possible)
+        let (arguments, schema) = (&bash(&command), &Value::Null);
+        let call = Called { tool: "Bash", arguments, schema };
+        covers(&ToolPattern::parse("Bash(rm:*)"), call, Certainty::Possible)
     };
     assert!(!forbids(MAX_WORDS));
     assert!(forbids(MAX_WORDS + 1));
@@ -207,5 +210,23 @@ fn no_pattern_takes_long() {
     let scope = format!("{}z", "**/a/".repeat(40));
     let path = "a/".repeat(400);
     let entry = ToolPattern::parse(&format!("Read({scope})"));
-    assert!(!covers(&entry, "Read", &file(&path), Certainty::Possible));
+    let call = Called { tool: "Read", arguments: &file(&path), schema: &Value::Null };
+    assert!(!covers(&entry, call, Certainty::Possible));
+}
+
+#[test]
+fn what_a_tool_does_not_take_allows_nothing() {
+    let entry = ToolPattern::parse("Bash(git:*)");
+    let table = [
+        (json!({"properties": {"script": {}}}), false),
+        (json!({"properties": {"script": {}, "command": {}}}), true),
+        (json!({"properties": {}}), true),
+        (json!({"type": "object"}), true),
+    ];
+    for (schema, allows) in table {
+        let arguments = &json!({"command": "git log", "script": "rm x"});
+        let call = Called { tool: "Bash", arguments, schema: &schema };
+        assert_eq!(covers(&entry, call, Certainty::Certain), allows, "{schema}");
+        assert!(covers(&entry, call, Certainty::Possible), "{schema}");
+    }
 }
