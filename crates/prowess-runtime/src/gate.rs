@@ -7,6 +7,7 @@ use prowess_catalog::{CatalogSkill, Snapshot, Trust};
 use prowess_format::Digest;
 
 use crate::dialect::{Dialect, ToolWords};
+use crate::disclose::session_name;
 use crate::session::{LoadedSkill, SessionState};
 use crate::tool::{Tool, ToolDeclaration};
 use crate::tools::{GENERIC, load_tools};
@@ -95,21 +96,16 @@ impl Declared {
     /// ties to skills.
     pub(crate) fn of(snapshot: &Snapshot, seen: &Snapshot, table: &ToolTable) -> Self {
         let mut tools: HashMap<String, Vec<Opener>> = HashMap::new();
-        let is_seen = |skill: &CatalogSkill| {
-            snapshot.is_same(seen)
-                || seen.get(skill.name()).is_ok_and(|it| {
-                    it.source_id() == skill.source_id() && it.found() == skill.found()
-                })
-        };
-        for skill in snapshot.skills() {
-            for tool in brought_by(skill) {
-                // No skill can lock the tools by which skills are loaded.
-                if !table.manages(&tool) {
-                    let opens = tools.entry(tool).or_default();
-                    let digest = Some(skill.found().digest);
-                    let opener = || Opener { skill: skill.name().to_owned(), digest };
-                    opens.extend(is_seen(skill).then(opener));
-                }
+        // No skill can lock the tools by which skills are loaded.
+        let brought = |skill| brought_by(skill).filter(|tool| !table.manages(tool));
+        for tool in everybody(snapshot).flat_map(brought) {
+            tools.entry(tool).or_default();
+        }
+        // Who is seen may stand where a hidden one would.
+        for skill in everybody(seen) {
+            for tool in brought(skill) {
+                let (name, digest) = (session_name(seen, skill), Some(skill.found().digest));
+                tools.entry(tool).or_default().push(Opener { skill: name, digest });
             }
         }
         for (tool, registered) in &table.tools {
@@ -136,6 +132,11 @@ impl Declared {
     pub(crate) fn is_by(&self, tool: &str, skill: &str) -> bool {
         self.tools.get(tool).is_some_and(|opens| opens.iter().any(|it| it.skill == skill))
     }
+}
+
+/// The skills of a snapshot, also those of which only the qualified name means one.
+fn everybody(snapshot: &Snapshot) -> impl Iterator<Item = &CatalogSkill> {
+    snapshot.skills().iter().chain(snapshot.ambiguous())
 }
 
 /// The tools that wait for a skill because it declares them. Who is not trusted does not shut a
