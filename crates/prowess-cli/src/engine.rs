@@ -39,7 +39,8 @@ fn dialect(finder: &Finder, asked: Option<&str>) -> anyhow::Result<(Dialect, Set
 /// A path in a configuration is meant from where the configuration is.
 fn beside(config: Option<&Path>, word: String) -> String {
     let folder = config.and_then(Path::parent);
-    match folder.filter(|_| word.ends_with(".toml") && Path::new(&word).is_relative()) {
+    let is_path = word.ends_with(".toml") || word.contains('/');
+    match folder.filter(|_| is_path && Path::new(&word).is_relative()) {
         Some(folder) => folder.join(word).display().to_string(),
         None => word,
     }
@@ -91,5 +92,27 @@ impl LocalEngine {
     /// Waits for something that the engine does.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.finder.wait(work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_a_configuration_is_meant_from_there() {
+        let table = [
+            ("house.toml", "/etc/prowess/house.toml"),
+            ("dialects/house", "/etc/prowess/dialects/house"),
+            ("/house.toml", "/house.toml"),
+            ("trpc", "trpc"),
+        ];
+        for (word, expected) in table {
+            assert_eq!(
+                beside(Some(Path::new("/etc/prowess/prowess.toml")), word.to_owned()),
+                expected
+            );
+            assert_eq!(beside(None, word.to_owned()), word);
+        }
     }
 }

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use crate::dispatch::Batch;
 use crate::event::EventKind;
-use crate::gate::{Open, Registered, gate};
+use crate::gate::{Declared, Open, Registered, gate, opens};
 use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
-use crate::policy::Refused;
+use crate::policy::{Called, Refused};
+use crate::runtime::{Blocked, Inner};
 use crate::session::SessionState;
 use crate::tools::skill_tool::{self, Meant};
 
@@ -21,81 +22,162 @@ pub(crate) struct Asked<'c> {
     pub(crate) call: Cow<'c, ToolCall>,
 }
 
-impl Batch<'_> {
+/// Why a call may not run, and which tool it asks for.
+pub(crate) enum Shut {
+    /// There is no such tool.
+    Unknown { tool: String },
+    /// The skill does not bring it, but these.
+    NotOfSkill { tool: String, skill: String, names: Vec<String> },
+    /// Its skill is not loaded.
+    NotLoaded { tool: String, skill: String },
+    /// Its arguments do not fit.
+    Invalid(Box<ToolOutcome>),
+    /// The policy does not allow it.
+    Refused { tool: String, why: Refused },
+}
+
+impl From<Shut> for Blocked {
+    fn from(shut: Shut) -> Self {
+        match shut {
+            Shut::Unknown { .. } | Shut::NotOfSkill { .. } => Self::UnknownTool,
+            Shut::NotLoaded { skill, .. } => Self::SkillNotLoaded(skill),
+            Shut::Invalid(_) => Self::InvalidArguments,
+            Shut::Refused { .. } => Self::NotAllowed,
+        }
+    }
+}
+
+impl Inner {
     /// What a call asks for, if it may run: is the tool there, its skill loaded, and does the
     /// policy allow it?
-    pub(crate) fn asked<'c>(
-        &'c self,
-        call: &'c ToolCall,
+    pub(crate) fn asked<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        declared: &Declared,
         state: &SessionState,
-    ) -> Result<Asked<'c>, ToolOutcome> {
-        let (tools, view) = (&self.inner.tools, self.view);
-        let mut call = as_object(call)?;
-        if let Some((words, _)) = tools.generic().filter(|(words, _)| words.name == call.name) {
-            let Meant { skill, call: inner } = skill_tool::meant(words, &call)?;
-            // Whose tool it is, is checked here; whether the skill is loaded, by the gate.
-            let opens = view.declared.skills(&inner.name).unwrap_or_default();
-            let schema = tools.get(&inner.name).filter(|_| opens.contains(&skill));
-            let schema = schema.map(|registered| &registered.tool.declaration().parameters);
-            let Some(schema) = schema else {
-                let brings = |name: &&str| {
-                    view.declared.skills(name).is_some_and(|skills| skills.contains(&skill))
-                };
-                let names: Vec<&str> =
-                    tools.all().into_iter().map(|(name, _)| name).filter(brings).collect();
-                return Err(unknown_tool(&inner.name, &names).about(skill));
-            };
-            if state.is_loaded(&skill) {
-                skill_tool::check(&inner.name, schema, &inner.arguments)?;
-            }
-            call = Cow::Owned(inner);
+    ) -> Result<Asked<'a>, Shut> {
+        let invalid = |outcome| Shut::Invalid(Box::new(outcome));
+        let mut call = as_object(call).map_err(invalid)?;
+        if let Some((words, _)) = self.tools.generic().filter(|(it, _)| it.name == call.name) {
+            let meant = skill_tool::meant(words, &call).map_err(invalid)?;
+            call = Cow::Owned(self.meant(meant, declared, state)?);
         }
-        let unknown = || {
-            let declared = self.inner.declarations(view, state);
-            let names = declared.iter().map(|it| it.name.as_str());
-            let names: Vec<&str> = names.filter(|name| *name != call.name).collect();
-            unknown_tool(&call.name, &names)
-        };
-        let registered = tools.get(&call.name).ok_or_else(unknown)?;
-        let open = gate(&call.name, registered, &view.declared, state).map_err(|skill| {
+        let tool = || call.name.clone();
+        let registered =
+            self.tools.get(&call.name).ok_or_else(|| Shut::Unknown { tool: tool() })?;
+        let open = gate(&call.name, registered, declared, state).map_err(|skill| match skill {
+            Some(skill) => Shut::NotLoaded { tool: tool(), skill: skill.to_owned() },
             // It waits for a skill that is hidden: nothing of that is said.
-            let Some(skill) = skill else { return unknown() };
-            let data = json!({"tool": call.name, "skill": skill});
-            let message = format!("Tool '{}' blocked: skill '{skill}' is not loaded", call.name);
-            ToolOutcome::failed("skill_not_loaded", data)
-                .about(skill)
-                .with_note(EventKind::ToolBlocked, message)
+            None => Shut::Unknown { tool: tool() },
         })?;
         let asked = Asked { registered, open, call };
         self.check_policy(&asked, &asked.call, state)?;
         Ok(asked)
     }
 
+    /// The call that another one stands for: of a tool that this very skill brings, while it is
+    /// loaded, with arguments that fit. Another skill may bring the tool too.
+    fn meant(
+        &self,
+        meant: Meant,
+        declared: &Declared,
+        state: &SessionState,
+    ) -> Result<ToolCall, Shut> {
+        let Meant { skill, call } = meant;
+        let loaded = state.loaded(&skill);
+        let brings = |name: &str| {
+            let opens = |it| loaded.is_some_and(|loaded| opens(loaded, name, it, declared));
+            declared.is_by(name, &skill) || self.tools.get(name).is_some_and(opens)
+        };
+        let tool = call.name.clone();
+        let Some(registered) = self.tools.get(&tool).filter(|_| brings(&tool)) else {
+            let names = self.tools.all().into_iter().map(|(name, _)| name);
+            let names = names.filter(|name| brings(name)).map(str::to_owned).collect();
+            return Err(Shut::NotOfSkill { tool, skill, names });
+        };
+        if loaded.is_none() {
+            return Err(Shut::NotLoaded { tool, skill });
+        }
+        let schema = &registered.tool.declaration().parameters;
+        skill_tool::check(&tool, schema, &call.arguments)
+            .map_err(|outcome| Shut::Invalid(Box::new(outcome)))?;
+        Ok(call)
+    }
+
     /// Whether the policy allows a call with these arguments.
-    pub(crate) fn check_policy(
+    fn check_policy(
+        &self,
+        asked: &Asked<'_>,
+        call: &ToolCall,
+        state: &SessionState,
+    ) -> Result<(), Shut> {
+        if asked.open == Open::BySkill || self.tools.manages(&call.name) {
+            return Ok(());
+        }
+        let schema = &asked.registered.tool.declaration().parameters;
+        let called = Called { tool: &call.name, arguments: &call.arguments, schema };
+        let checked = self.settings.policy().check(called, state);
+        checked.map_err(|why| Shut::Refused { tool: call.name.clone(), why })
+    }
+}
+
+impl Batch<'_> {
+    /// What a call asks for, if it may run; else what is said of that.
+    pub(crate) fn asked<'c>(
+        &'c self,
+        call: &'c ToolCall,
+        state: &SessionState,
+    ) -> Result<Asked<'c>, ToolOutcome> {
+        let asked = self.inner.asked(call, &self.view.declared, state);
+        asked.map_err(|shut| self.said(shut, state))
+    }
+
+    /// Whether the policy allows other arguments than those that were asked for.
+    pub(crate) fn check_again(
         &self,
         asked: &Asked<'_>,
         call: &ToolCall,
         state: &SessionState,
     ) -> Result<(), ToolOutcome> {
-        if asked.open == Open::BySkill || self.inner.tools.manages(&call.name) {
-            return Ok(());
+        let checked = self.inner.check_policy(asked, call, state);
+        checked.map_err(|shut| self.said(shut, state))
+    }
+
+    fn said(&self, shut: Shut, state: &SessionState) -> ToolOutcome {
+        match shut {
+            Shut::Unknown { tool } => {
+                let declared = self.inner.declarations(self.view, state);
+                let names = declared.iter().map(|it| it.name.as_str());
+                let names: Vec<&str> = names.filter(|name| *name != tool).collect();
+                unknown_tool(&tool, &names)
+            }
+            Shut::NotOfSkill { tool, skill, names } => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                unknown_tool(&tool, &names).about(skill)
+            }
+            Shut::NotLoaded { tool, skill } => {
+                let message = format!("Tool '{tool}' blocked: skill '{skill}' is not loaded");
+                let data = json!({"tool": tool, "skill": skill});
+                ToolOutcome::failed("skill_not_loaded", data)
+                    .about(skill)
+                    .with_note(EventKind::ToolBlocked, message)
+            }
+            Shut::Invalid(outcome) => *outcome,
+            Shut::Refused { tool, why } => {
+                let message = format!("Tool '{tool}' blocked by allowed-tools policy");
+                let outcome = match why {
+                    Refused::NotAllowed { allowed, skills } => {
+                        let data = json!({"tool": tool, "allowed": allowed, "skills": skills});
+                        ToolOutcome::failed("tool_not_allowed", data)
+                    }
+                    Refused::Disallowed { entry, skill } => {
+                        let data = json!({"tool": tool, "entry": entry, "skill": skill});
+                        ToolOutcome::failed("tool_disallowed", data).about(skill)
+                    }
+                };
+                outcome.with_note(EventKind::ToolBlocked, message)
+            }
         }
-        let policy = self.inner.settings.policy();
-        policy.check(&call.name, &call.arguments, state).map_err(|refused| {
-            let message = format!("Tool '{}' blocked by allowed-tools policy", call.name);
-            let outcome = match refused {
-                Refused::NotAllowed { allowed, skills } => {
-                    let data = json!({"tool": call.name, "allowed": allowed, "skills": skills});
-                    ToolOutcome::failed("tool_not_allowed", data)
-                }
-                Refused::Disallowed { entry, skill } => {
-                    let data = json!({"tool": call.name, "entry": entry, "skill": skill});
-                    ToolOutcome::failed("tool_disallowed", data).about(skill)
-                }
-            };
-            outcome.with_note(EventKind::ToolBlocked, message)
-        })
     }
 }
 

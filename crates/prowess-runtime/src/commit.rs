@@ -17,8 +17,8 @@ use crate::session::{
 use crate::store::StoreError;
 use crate::turn::RuntimeError;
 
-/// The session learns which skills there are, if it does not know, and its listing is frozen. Also
-/// says how many skills did not fit into it.
+/// The session learns which skills there are, if it does not know, and its listing is frozen, also
+/// if it was in another dialect before. Also says how many skills did not fit into it.
 pub(crate) async fn initialisation(
     inner: &Inner,
     state: &SessionState,
@@ -26,7 +26,12 @@ pub(crate) async fn initialisation(
     session: &SessionKey,
     agent: &AgentName,
 ) -> Result<(Vec<Change>, usize), RuntimeError> {
-    if state.skills.is_some() {
+    let dialect = inner.dialect.fingerprint();
+    let has_listing = match inner.settings.listing.mode {
+        ListingMode::Live => true,
+        ListingMode::Stable => state.listing.is_some() && state.dialect == dialect,
+    };
+    if state.skills.is_some() && has_listing {
         return Ok((Vec::new(), 0));
     }
     let scope = scope_of(session, agent);
@@ -41,7 +46,6 @@ pub(crate) async fn initialisation(
             Some(inner.keep(listing.text.into_bytes()).await?)
         }
     };
-    let dialect = inner.dialect.fingerprint();
     let initialise = Change::Initialise { skills: view.known(), listing, dialect };
     Ok((vec![initialise, Change::Tell { skills: told }], excluded))
 }
@@ -160,6 +164,8 @@ impl Commit<'_> {
                 outcome = refused(refusal, &outcome);
             }
             self.inner.dialect.render(&mut outcome);
+            // A failure is short as it is, whatever it was before an interceptor made it one.
+            outcome.stub = outcome.stub.filter(|_| !outcome.is_error);
             let whole = outcome.content.clone();
             // What stands in the system prompt is not said twice.
             if self.inner.settings.placement == Placement::System

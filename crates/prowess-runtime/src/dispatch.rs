@@ -367,7 +367,7 @@ impl Batch<'_> {
         }
         // What runs is what was allowed.
         if let Cow::Owned(call) = &call {
-            denied = denied.or_else(|| self.check_policy(asked, call, state).err());
+            denied = denied.or_else(|| self.check_again(asked, call, state).err());
         }
         let mut outcome = match denied {
             Some(denied) => denied,

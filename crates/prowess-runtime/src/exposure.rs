@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::gate::{Registered, gate};
+use crate::gate::{Registered, opens};
 use crate::runtime::{Inner, Runtime, SkillView};
 use crate::session::SessionState;
 use crate::tool::ToolDeclaration;
@@ -67,9 +67,9 @@ impl Inner {
         let mut declared: Vec<ToolDeclaration> = Vec::new();
         for (name, registered) in self.tools.all() {
             let mut declaration = self.declaration(registered);
-            if let Some(skills) = view.declared.skills(name) {
+            if view.declared.waits(name) {
                 // Nothing is said of a tool whose skill is hidden.
-                let Some(skill) = skills.first() else { continue };
+                let Some(skill) = view.declared.skill(name) else { continue };
                 if self.settings.exposure != Exposure::Declared {
                     continue;
                 }
@@ -104,13 +104,9 @@ impl Inner {
         skill: &str,
     ) -> Vec<&'a Registered> {
         let first = |name: &str, registered: &Registered| {
-            let opens = |loaded: &str| {
-                registered.skill.as_deref() == Some(loaded)
-                    || view.declared.skills(name).is_some_and(|it| it.iter().any(|it| it == loaded))
-            };
-            let waits = view.declared.skills(name).is_some();
-            let first = state.loaded.iter().map(|it| it.name.as_str()).find(|it| opens(it));
-            waits && first == Some(skill) && gate(name, registered, &view.declared, state).is_ok()
+            let mut loaded = state.loaded.iter();
+            let first = loaded.find(|it| opens(it, name, registered, &view.declared));
+            view.declared.waits(name) && first.is_some_and(|it| it.name == skill)
         };
         let all = self.tools.all().into_iter();
         all.filter(|(name, registered)| first(name, registered)).map(|(_, it)| it).collect()
@@ -121,10 +117,7 @@ impl Inner {
         if self.settings.exposure != Exposure::Generic {
             return String::new();
         }
-        let opens = |name: &str| {
-            view.declared.skills(name).is_some_and(|it| it.iter().any(|it| it == skill))
-        };
-        let all = self.tools.all().into_iter().filter(|(name, _)| opens(name));
+        let all = self.tools.all().into_iter().filter(|(name, _)| view.declared.is_by(name, skill));
         let tools: Vec<Value> = all.map(|(_, it)| json!(self.declaration(it))).collect();
         match tools.is_empty() {
             true => String::new(),

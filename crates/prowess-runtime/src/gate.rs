@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use prowess_catalog::{CatalogSkill, Snapshot, Trust};
+use prowess_format::Digest;
 
 use crate::dialect::{Dialect, ToolWords};
-use crate::session::SessionState;
+use crate::disclose::session_name;
+use crate::session::{LoadedSkill, SessionState};
 use crate::tool::{Tool, ToolDeclaration};
 use crate::tools::{GENERIC, load_tools};
 
@@ -38,7 +40,8 @@ impl ToolTable {
         for tool in host {
             table.insert(tool);
         }
-        if let Some(words) = dialect.words(GENERIC.name).filter(|_| has_generic) {
+        let generic = dialect.words(GENERIC.name).filter(|_| has_generic);
+        if let Some(words) = generic.filter(|words| table.get(&words.name).is_none()) {
             table.managing.insert(words.name.clone());
             table.generic = Some((words.clone(), GENERIC.declaration(words)));
         }
@@ -77,44 +80,71 @@ impl ToolTable {
 pub(crate) struct Declared {
     /// For each tool that waits: the skills that open it. Who is hidden shuts a tool, but cannot
     /// open it.
-    tools: HashMap<String, Vec<String>>,
+    tools: HashMap<String, Vec<Opener>>,
+}
+
+/// A skill that opens a tool.
+#[derive(Clone, Debug)]
+struct Opener {
+    skill: String,
+    /// The text that says so; none if the host does.
+    digest: Option<Digest>,
 }
 
 impl Declared {
     /// What the skills of a snapshot declare, for somebody who sees some of them, and what a host
     /// ties to skills.
     pub(crate) fn of(snapshot: &Snapshot, seen: &Snapshot, table: &ToolTable) -> Self {
-        let mut tools: HashMap<String, Vec<String>> = HashMap::new();
-        // Who is not trusted does not shut a tool of the host.
-        let trusted = |skill: &&CatalogSkill| skill.trust() == Trust::Trusted;
-        let is_seen = |skill: &CatalogSkill| {
-            snapshot.is_same(seen)
-                || seen.get(skill.name()).is_ok_and(|it| {
-                    it.source_id() == skill.source_id() && it.found() == skill.found()
-                })
-        };
-        for skill in snapshot.skills().iter().filter(trusted) {
-            for (tool, requires_loaded) in declarations(skill) {
-                // No skill can lock the tools by which skills are loaded.
-                if requires_loaded && !table.manages(&tool) {
-                    let opens = tools.entry(tool).or_default();
-                    opens.extend(is_seen(skill).then(|| skill.name().to_owned()));
-                }
+        let mut tools: HashMap<String, Vec<Opener>> = HashMap::new();
+        // No skill can lock the tools by which skills are loaded.
+        let brought = |skill| brought_by(skill).filter(|tool| !table.manages(tool));
+        for tool in everybody(snapshot).flat_map(brought) {
+            tools.entry(tool).or_default();
+        }
+        // Who is seen may stand where a hidden one would.
+        for skill in everybody(seen) {
+            for tool in brought(skill) {
+                let (name, digest) = (session_name(seen, skill), Some(skill.found().digest));
+                tools.entry(tool).or_default().push(Opener { skill: name, digest });
             }
         }
         for (tool, registered) in &table.tools {
             if let Some(skill) = &registered.skill {
+                let opener = || Opener { skill: skill.clone(), digest: None };
                 let is_seen = seen.get(skill).is_ok();
-                tools.insert(tool.clone(), is_seen.then(|| skill.clone()).into_iter().collect());
+                tools.insert(tool.clone(), is_seen.then(opener).into_iter().collect());
             }
         }
         Self { tools }
     }
 
-    /// The skills that a tool waits for, as far as they are seen; `None` if it waits for none.
-    pub(crate) fn skills(&self, tool: &str) -> Option<&[String]> {
-        self.tools.get(tool).map(Vec::as_slice)
+    /// Whether a tool waits for a skill.
+    pub(crate) fn waits(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool)
     }
+
+    /// The skill to load for a tool that waits, if there is one to be seen.
+    pub(crate) fn skill(&self, tool: &str) -> Option<&str> {
+        self.tools.get(tool)?.first().map(|opener| opener.skill.as_str())
+    }
+
+    /// Whether a skill of this name opens a tool.
+    pub(crate) fn is_by(&self, tool: &str, skill: &str) -> bool {
+        self.tools.get(tool).is_some_and(|opens| opens.iter().any(|it| it.skill == skill))
+    }
+}
+
+/// The skills of a snapshot, also those of which only the qualified name means one.
+fn everybody(snapshot: &Snapshot) -> impl Iterator<Item = &CatalogSkill> {
+    snapshot.skills().iter().chain(snapshot.ambiguous())
+}
+
+/// The tools that wait for a skill because it declares them. Who is not trusted does not shut a
+/// tool of the host, nor open it.
+pub(crate) fn brought_by(skill: &CatalogSkill) -> impl Iterator<Item = String> {
+    let is_trusted = skill.trust() == Trust::Trusted;
+    let declared = if is_trusted { declarations(skill) } else { Vec::new() };
+    declared.into_iter().filter(|(_, requires_loaded)| *requires_loaded).map(|(tool, _)| tool)
 }
 
 /// The tools that a skill declares, and whether they wait for it.
@@ -152,11 +182,29 @@ pub(crate) fn gate<'a>(
     declared: &'a Declared,
     state: &SessionState,
 ) -> Result<Open, Option<&'a str>> {
-    let Some(skills) = declared.skills(name) else { return Ok(Open::ToAll) };
-    // What a session has loaded stays, even if nobody else can find it any more.
-    let tied = registered.skill.as_ref().is_some_and(|skill| state.is_loaded(skill));
-    match tied || skills.iter().any(|skill| state.is_loaded(skill)) {
+    match state.loaded.iter().any(|skill| opens(skill, name, registered, declared)) {
         true => Ok(Open::BySkill),
-        false => Err(skills.first().map(String::as_str)),
+        false if declared.waits(name) => Err(declared.skill(name)),
+        false => Ok(Open::ToAll),
+    }
+}
+
+/// Whether a loaded skill opens a tool: the host says so, or the text that was loaded does. What
+/// another text of the same name declares by now opens nothing; what a session has loaded stays,
+/// even if nobody else can find it any more.
+pub(crate) fn opens(
+    loaded: &LoadedSkill,
+    tool: &str,
+    registered: &Registered,
+    declared: &Declared,
+) -> bool {
+    match &registered.skill {
+        Some(skill) => *skill == loaded.name,
+        None => {
+            let openers = declared.tools.get(tool).into_iter().flatten();
+            let mut texts = openers.filter(|opener| opener.skill == loaded.name);
+            loaded.tools.brings.iter().any(|brought| brought == tool)
+                || texts.any(|opener| opener.digest == Some(loaded.digest))
+        }
     }
 }

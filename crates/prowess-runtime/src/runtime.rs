@@ -12,7 +12,7 @@ use prowess_format::Digest;
 use crate::builder::RuntimeBuilder;
 use crate::dialect::Dialect;
 use crate::event::{Event, EventSink};
-use crate::gate::{Declared, Open, ToolTable, gate};
+use crate::gate::{Declared, ToolTable};
 use crate::interceptor::Interceptor;
 use crate::message::{Message, ToolCall};
 use crate::prompt::{TokenCounter, default_counter, least_characters, scope_of};
@@ -190,23 +190,15 @@ impl Runtime {
         let scoped = self.inner.scoped.lock().unwrap_or_else(PoisonError::into_inner);
         let scoped = scoped.values().filter_map(|it| it.view.as_ref()).find(is_it).cloned();
         let known = shared.as_ref().filter(is_it).or(scoped.as_ref());
-        let fresh = known.is_none().then(|| Declared::of(snapshot, snapshot, &self.inner.tools));
-        let declared = known.map(|view| &view.declared).or(fresh.as_ref());
-        let (Some(registered), Some(declared)) = (self.inner.tools.get(&call.name), declared)
-        else {
-            return Err(Blocked::UnknownTool);
-        };
-        match gate(&call.name, registered, declared, state) {
-            Ok(Open::BySkill) => Ok(()),
-            Ok(Open::ToAll) if self.inner.tools.manages(&call.name) => Ok(()),
-            Ok(Open::ToAll) => {
-                let policy = self.inner.settings.policy();
-                let allowed = policy.check(&call.name, &call.arguments, state);
-                allowed.map_err(|_| Blocked::NotAllowed)
+        let fresh;
+        let declared = match known {
+            Some(view) => &view.declared,
+            None => {
+                fresh = Declared::of(snapshot, snapshot, &self.inner.tools);
+                &fresh
             }
-            Err(Some(skill)) => Err(Blocked::SkillNotLoaded(skill.to_owned())),
-            Err(None) => Err(Blocked::UnknownTool),
-        }
+        };
+        self.inner.asked(call, declared, state).map(drop).map_err(Blocked::from)
     }
 
     /// The state of an agent in a session; the default one if there is none.
@@ -422,6 +414,8 @@ pub enum Blocked {
     UnknownTool,
     /// This skill must be loaded first.
     SkillNotLoaded(String),
+    /// Its arguments do not fit; only a tool that is called through another one is asked this.
+    InvalidArguments,
     /// The policy does not allow it.
     NotAllowed,
 }

@@ -316,6 +316,17 @@ async fn a_session_can_change_its_dialect() {
     let prompt = eino.prompt(&world.session, &world.agent, request).await.unwrap();
     assert!(prompt.tools[0].description.contains("<available_skills>\n<skill>\n<name>\na-note\n"));
     assert!(prompt.problems.is_empty());
+    // What was sent in the other dialect stays, too.
+    let ask = async || {
+        eino.request(&world.session, &world.agent, PromptRequest::new()).await.unwrap().tools
+    };
+    let sent = ask().await;
+    world.write("late/SKILL.md", support::skill("late", "Comes late.", "x"));
+    world.catalog.refresh().await;
+    assert_eq!(ask().await, sent);
+    let turn = eino.begin_turn(&world.session, &world.agent, TurnRequest::new()).await.unwrap();
+    assert!(turn.messages[0].text().contains("late"), "{turn:?}");
+    assert_eq!(ask().await, sent);
 }
 
 /// A dialect of a host, from a file.
@@ -375,7 +386,7 @@ async fn a_sixth_dialect_comes_from_a_file() {
 #[test]
 fn a_dialect_that_cannot_be_used_says_why() {
     let tool = "[tools.load_skill]\ndescription = \"L\"\nparameters.skill.description = \"S\"\n";
-    let table: [(String, &str); 12] = [
+    let table: [(String, &str); 18] = [
         ("name = 7".to_owned(), "the dialect cannot be read"),
         ("name = \"x\"\n".to_owned(), "missing field `tools`"),
         (format!("{tool}[tools.hoist]\ndescription = \"H\"\n"), "missing field `name`"),
@@ -387,6 +398,12 @@ fn a_dialect_that_cannot_be_used_says_why() {
         (format!("name = \"x\"\n{tool}[tools.unload_skill]\nname = \"load_skill\"\ndescription = \"U\"\nparameters.skill.description = \"S\"\n"), "two load tools are called 'load_skill'"),
         (format!("name = \"x\"\n{tool}[outcomes.laoded]\ntext = \"\"\n"), "did you mean 'loaded'?"),
         (format!("name = \"x\"\n{tool}[blocks]\nlisting = \"{{{{ open\"\n"), "the text for 'block.listing' cannot be used"),
+        (format!("name = \"x\"\n{tool}name = \"open it\"\n"), "no model can say 'open it'"),
+        (format!("name = \"x\"\n{tool}name = \"{}\"\n", "x".repeat(65)), "use at most 64 letters"),
+        (format!("name = \"x\"\n{tool}parameters.docs = {{ name = \"d'\", description = \"D\" }}\n"), "no model can say 'd''"),
+        (format!("name = \"x\"\n{tool}[outcomes.loaded]\ntext = \"{{{{ boddy }}}}\"\n"), "nothing is known of 'boddy'; did you mean 'body'?"),
+        (format!("name = \"x\"\n{tool}[outcomes.unloaded]\ntext = \"x\"\nhint = \"{{{{ q }}}}\"\n"), "the text for 'unloaded.hint' cannot be used"),
+        (format!("name = \"x\"\n{tool}[blocks]\nlisting = \"Skills: none\"\n"), "it does not hold {{ entries }}"),
         (format!("name = \"x\"\n{tool}[settings]\nload_mode = \"forever\"\n"), "the settings of dialect 'x' cannot be used"),
     ];
     for (text, expected) in table {
@@ -397,6 +414,14 @@ fn a_dialect_that_cannot_be_used_says_why() {
     assert!(matches!(&error, DialectError::Unknown { name } if name == "klingon"));
     assert!(error.to_string().contains("deepagents, trpc, eino"));
     assert!(matches!(Dialect::find("./no.toml"), Err(DialectError::Unreadable { .. })));
+    let longest = format!("name = \"x\"\n{tool}name = \"{}\"\n", "x".repeat(64));
+    assert!(Dialect::parse(&longest).is_ok());
+    // In a file, the file is named too.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wrong.toml");
+    fs::write(&path, "name = 7").unwrap();
+    let error = Dialect::find(path.to_str().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("wrong.toml: the dialect cannot be read"), "{error}");
 }
 
 #[test]

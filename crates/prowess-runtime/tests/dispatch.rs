@@ -334,6 +334,18 @@ async fn a_failure_changes_nothing_whoever_makes_it_one() {
     assert!(spoilt.load("a").await.is_error);
     assert!(spoilt.state().await.loaded.is_empty());
     assert!(spoilt.events_of(EventKind::SkillLoaded).is_empty());
+    // Nor does it say that something is loaded, now or in the transcript.
+    let system = Settings::default().with_placement(prowess_runtime::Placement::System);
+    for settings in [Settings::default(), system] {
+        let spoilt = Plan::new()
+            .skill("a", "A")
+            .settings(settings)
+            .change(|builder| builder.interceptor(Arc::new(Spoiler)))
+            .build();
+        assert_eq!(spoilt.load("a").await.content, "A");
+        let messages = spoilt.messages().await;
+        assert_eq!(messages[1].tool_results().next().unwrap().content, "A");
+    }
 }
 
 /// Notes what passes.

@@ -2,8 +2,13 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prowess_catalog::{Catalog, CatalogSkill, MemorySource, Precedence, Scope};
 use prowess_runtime::{
-    Exposure, Prompt, PromptRequest, Settings, ToolDeclaration, ToolOutcome, TurnRequest, tool_fn,
+    AgentName, Exposure, Prompt, PromptRequest, Runtime, RuntimeBuilder, SessionKey, Settings,
+    ToolCall, ToolDeclaration, ToolOutcome, TurnRequest, Visibility, tool_fn,
 };
 use serde_json::json;
 use support::{Plan, World, echo};
@@ -210,4 +215,118 @@ fn world_with_system() -> World {
         .with_placement(prowess_runtime::Placement::System);
     let plan = Plan::new().file("sql/SKILL.md", SQL).settings(settings);
     plan.change(|it| it.tool(echo("sql_query"))).build()
+}
+
+/// Two skills can bring the same tool; whoever names one of them means that one.
+#[tokio::test]
+async fn a_call_through_the_one_tool_does_not_pass_by_another_skill() {
+    let schema = json!({"type": "object", "required": ["query"]});
+    let declaration = ToolDeclaration::new("shared", "Shared.", schema);
+    let shared = tool_fn(declaration, |it| async move { ToolOutcome::text(it.to_string()) });
+    let text = |name| {
+        format!("---\nname: {name}\ndescription: D.\nmetadata:\n  include_tools: shared\n---\nx")
+    };
+    let world = Plan::new()
+        .file("one/SKILL.md", text("one"))
+        .file("two/SKILL.md", text("two"))
+        .settings(Settings::default().with_exposure(Exposure::Generic))
+        .change(|it| it.tool(shared))
+        .build();
+    world.load("one").await;
+    world.events();
+    let call = |skill| json!({"skill": skill, "tool": "shared", "arguments": {}});
+    // Nobody has checked the arguments, and the skill is not loaded.
+    let outcome = world.call("skill_tool", call("two")).await;
+    assert_eq!(outcome.code, "skill_not_loaded", "{}", outcome.content);
+    assert_eq!((outcome.data["skill"].as_str(), outcome.is_error), (Some("two"), true));
+    let blocked = world.events_of(prowess_runtime::EventKind::ToolBlocked);
+    assert_eq!(blocked[0].message, "Tool 'shared' blocked: skill 'two' is not loaded");
+    assert_eq!(world.call("skill_tool", call("one")).await.code, "invalid_arguments");
+    world.load("two").await;
+    assert_eq!(world.call("skill_tool", call("two")).await.code, "invalid_arguments");
+}
+
+#[tokio::test]
+async fn a_skill_that_is_gone_keeps_its_tools_as_long_as_it_is_loaded() {
+    let world = world(Exposure::Generic);
+    let call = json!({"skill": "jira", "tool": "jira_search"});
+    world.load("jira").await;
+    world.remove("jira/SKILL.md");
+    world.catalog.refresh().await;
+    assert_eq!(world.call("skill_tool", call.clone()).await.code, "ok");
+    assert_eq!(world.call("jira_search", json!({})).await.code, "ok");
+    world.call("unload_skill", json!({"skill": "jira"})).await;
+    assert_eq!(world.call("skill_tool", call).await.code, "unknown_tool");
+    assert_eq!(world.call("jira_search", json!({})).await.code, "unknown_tool");
+}
+
+#[tokio::test]
+async fn a_tool_of_the_host_takes_the_place_of_the_one_tool() {
+    let world = Plan::new()
+        .file("sql/SKILL.md", SQL)
+        .settings(Settings::default().with_exposure(Exposure::Generic))
+        .change(|it| it.tool(echo("sql_query")).tool(echo("skill_tool")))
+        .build();
+    assert_eq!(tools(&world).await, ["skill_tool"], "once");
+    assert_eq!(world.call("skill_tool", json!({"a": 1})).await.content, r#"{"a":1}"#);
+}
+
+/// A skill of this name that brings a tool.
+fn bringing(name: &str, tool: &str) -> String {
+    format!("---\nname: {name}\ndescription: D.\nmetadata:\n  include_tools: {tool}\n---\nx")
+}
+
+#[tokio::test]
+async fn who_is_seen_opens_tools_where_a_hidden_one_would_stand_before_it() {
+    let source = |id: &str, tool| MemorySource::new(id).with_skill("sql", bringing("sql", tool));
+    let other = MemorySource::new("other").with_skill("jira", bringing("jira", "jira_search"));
+    let sources = Catalog::builder().source(source("low", "low_query")).source(other);
+    let catalog = sources.source(source("high", "high_query")).build();
+    let filter = |_: &Scope, skill: &CatalogSkill| match skill.source_id() {
+        "high" => Visibility::Hidden,
+        _ => Visibility::Listed,
+    };
+    let tools = ["low_query", "high_query", "jira_search"].map(echo);
+    let builder = tools.into_iter().fold(Runtime::builder(catalog), RuntimeBuilder::tool);
+    let world = builder.visibility(Arc::new(filter)).build().unwrap();
+    let (session, agent): (SessionKey, _) = ("s".parse().unwrap(), AgentName::default());
+    let number = AtomicUsize::new(0);
+    let call = async |tool: &str, arguments| {
+        let id = number.fetch_add(1, Ordering::Relaxed).to_string();
+        world.dispatch(&session, &agent, ToolCall::new(id, tool, arguments)).await.unwrap()
+    };
+    for (tool, skill) in [("low_query", "sql"), ("jira_search", "jira")] {
+        let refused = call(tool, json!({})).await;
+        assert_eq!(refused.code, "skill_not_loaded", "{tool}");
+        assert_eq!(refused.data["skill"], skill);
+        assert_eq!(call("load_skill", json!({"skill": skill})).await.code, "loaded");
+        assert_eq!(call(tool, json!({})).await.code, "ok");
+    }
+    // The text that declares it is not the one that was loaded, and nothing is said of it.
+    assert_eq!(call("high_query", json!({})).await.code, "unknown_tool");
+}
+
+#[tokio::test]
+async fn skills_with_one_name_open_their_own_tools() {
+    let source = |id: &str, tool| MemorySource::new(id).with_skill("sql", bringing("sql", tool));
+    let catalog = Catalog::builder()
+        .source(source("a", "a_query"))
+        .source(source("b", "b_query"))
+        .precedence(Precedence::RefuseAmbiguous)
+        .build();
+    let builder = Runtime::builder(catalog).tool(echo("a_query")).tool(echo("b_query"));
+    let world = builder.build().unwrap();
+    let (session, agent): (SessionKey, _) = ("s".parse().unwrap(), AgentName::default());
+    let table = [
+        ("a_query", json!({}), "skill_not_loaded"),
+        ("load_skill", json!({"skill": "sql"}), "skill_ambiguous"),
+        ("load_skill", json!({"skill": "sql@a"}), "loaded"),
+        ("a_query", json!({}), "ok"),
+        ("b_query", json!({}), "skill_not_loaded"),
+    ];
+    for (at, (tool, arguments, expected)) in table.into_iter().enumerate() {
+        let call = ToolCall::new(at.to_string(), tool, arguments);
+        let outcome = world.dispatch(&session, &agent, call).await.unwrap();
+        assert_eq!(outcome.code, expected, "{at}: {}", outcome.content);
+    }
 }

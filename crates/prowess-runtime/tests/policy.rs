@@ -235,6 +235,47 @@ async fn rules_are_pinned_with_the_text_they_stand_in() {
     assert_eq!(refused(&world, "tool_z", json!({})).await, None);
 }
 
+#[tokio::test]
+async fn what_a_skill_brings_is_pinned_with_its_text_too() {
+    let brings = |tools: &[&str]| {
+        let config = |tool: &&str| format!("  - name: {tool}\n    method: m\n");
+        format!("{X}tool_configs:\n{}", tools.iter().map(config).collect::<String>())
+    };
+    let world = world(restrict(), &[("a", &brings(&["tool_y"]))]);
+    world.load("a").await;
+    assert_eq!(refused(&world, "tool_y", json!({})).await, None);
+    // A newer text of the same name slips nothing in.
+    world.write("a/SKILL.md", with("a", &brings(&["tool_y", "execute"])));
+    world.catalog.refresh().await;
+    assert_eq!(refused(&world, "execute", json!({})).await.as_deref(), Some("skill_not_loaded"));
+    assert_eq!(refused(&world, "tool_y", json!({})).await, None);
+    // Nor does it take anything away.
+    world.write("a/SKILL.md", with("a", X));
+    world.catalog.refresh().await;
+    assert_eq!(refused(&world, "tool_y", json!({})).await, None);
+    world.call("unload_skill", json!({"skill": "a"})).await;
+    world.load("a").await;
+    assert_eq!(refused(&world, "tool_y", json!({})).await.as_deref(), Some("tool_not_allowed"));
+}
+
+#[tokio::test]
+async fn a_skill_that_is_not_trusted_brings_nothing() {
+    let lines = "allowed-tools: tool_x\nmetadata:\n  include_tools: execute\n";
+    for (trust, expected) in [(Trust::Trusted, "ok"), (Trust::Untrusted, "tool_not_allowed")] {
+        let info = SourceInfo::new("memory", "memory").with_trust(trust);
+        let source = MemorySource::new("m").with_info(info).with_skill("a", with("a", lines));
+        let catalog = Catalog::builder().source(source).build();
+        let runtime = Runtime::builder(catalog).settings(restrict()).tool(echo("execute"));
+        let (runtime, session) = (runtime.build().unwrap(), "s".parse().unwrap());
+        let agent = AgentName::default();
+        let load = ToolCall::new("1", "load_skill", json!({"skill": "a"}));
+        runtime.dispatch(&session, &agent, load).await.unwrap();
+        let call = ToolCall::new("2", "execute", json!({}));
+        let outcome = runtime.dispatch(&session, &agent, call).await.unwrap();
+        assert_eq!(outcome.code, expected, "{trust:?}");
+    }
+}
+
 /// Puts other arguments into every call.
 struct Swap;
 
@@ -293,6 +334,14 @@ async fn a_tool_behind_skill_tool_is_asked_the_same() {
     assert_eq!(refused(call("a", "tool_y")).await.as_deref(), Some("skill_not_loaded"));
     world.load("a").await;
     assert_eq!(refused(call("a", "tool_y")).await, None);
+    let (state, snapshot) =
+        (world.state().await, world.runtime.snapshot(&world.session, &world.agent).await);
+    let check = |arguments| {
+        world.runtime.check(&world.tool_call("skill_tool", arguments), &state, &snapshot)
+    };
+    assert_eq!(check(call("a", "tool_y")), Ok(()));
+    assert_eq!(check(call("a", "execute")), Err(Blocked::UnknownTool));
+    assert_eq!(check(json!({"skill": "a"})), Err(Blocked::InvalidArguments));
     // It is no way around the policy: what the skill does not bring cannot be called.
     assert_eq!(refused(call("a", "execute")).await.as_deref(), Some("unknown_tool"));
     assert_eq!(refused(call("b", "tool_y")).await.as_deref(), Some("unknown_tool"));

@@ -259,20 +259,35 @@ impl Player<'_> {
             self.move_to_last_result(&mut prompt, &listing).await?;
         }
         if played.requests.is_empty() {
-            let own = tokens::count(&self.scenario.system);
-            let before = prompt.system.split(listing.as_str()).next().unwrap_or_default();
-            let listing = tokens::count(&listing);
-            // What stands behind the listing is loaded text.
-            let guidance = match guidance.len() {
-                0 => tokens::count(before).saturating_sub(own),
-                fixed => fixed,
+            played.first = match guidance.len() {
+                0 => self.overhead().await?,
+                guidance => {
+                    Overhead { tools: tools.len(), guidance, listing: tokens::count(&listing) }
+                }
             };
-            played.first = Overhead { tools: tools.len(), guidance, listing };
         }
         let mut front = tools;
         front.extend(guidance);
         played.requests.push(encoder.request(front, prompt.system, &prompt.messages));
         Ok(())
+    }
+
+    /// What a request spends before anything is loaded, wherever the listing stands.
+    async fn overhead(&self) -> anyhow::Result<Overhead> {
+        let session: SessionKey = "overhead".parse()?;
+        let ask = PromptRequest::new().with_system(&self.scenario.system);
+        let prompt = self.runtime.prompt(&session, &self.agent, ask).await?;
+        let listing = self.runtime.listing(&session, &self.agent).await?.text;
+        let mut tools = prompt.tools.to_vec();
+        for tool in &mut tools {
+            tool.description = tool.description.replacen(&listing, "", 1);
+        }
+        let (own, rest) = (&self.scenario.system, prompt.system.replacen(&listing, "", 1));
+        Ok(Overhead {
+            tools: tokens::count(&serde_json::to_string(&tools)?),
+            guidance: tokens::count(&rest).saturating_sub(tokens::count(own)),
+            listing: tokens::count(&listing),
+        })
     }
 
     /// Moves the blocks of loaded skills from the system prompt to the last result of each.

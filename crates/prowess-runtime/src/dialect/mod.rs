@@ -100,6 +100,14 @@ pub enum DialectError {
         /// Why.
         cause: std::io::Error,
     },
+    /// There is something wrong with this file.
+    #[error("{}: {cause}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: Box<DialectError>,
+    },
     /// It is no such file.
     #[error("the dialect cannot be read: {0}")]
     Invalid(Box<toml::de::Error>),
@@ -175,7 +183,9 @@ impl Dialect {
     /// One in a file.
     pub fn read(path: &Path) -> Result<Self, DialectError> {
         let unreadable = |cause| DialectError::Unreadable { path: path.to_owned(), cause };
-        Self::parse(&std::fs::read_to_string(path).map_err(unreadable)?)
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let wrong = |cause| DialectError::InFile { path: path.to_owned(), cause: Box::new(cause) };
+        Self::parse(&text).map_err(wrong)
     }
 
     /// One by its name or by the path of its file.
@@ -286,10 +296,21 @@ fn complete(spec: &Spec, mut words: ToolWords) -> Result<ToolWords, String> {
         }
     }
     let names: BTreeSet<&str> = words.parameters.values().map(|it| it.name.as_str()).collect();
+    if let Some(name) =
+        std::iter::once(&*words.name).chain(names.iter().copied()).find(|it| !is_callable(it))
+    {
+        return Err(format!("no model can say '{name}': use at most 64 letters, digits, _ and -"));
+    }
     match names.len() == words.parameters.len() {
         true => Ok(words),
         false => Err(format!("two parameters of '{tool}' have the same name")),
     }
+}
+
+/// Whether every provider takes this name of a tool or a parameter.
+fn is_callable(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain)
 }
 
 /// A skill can be loaded, and no two tools have the same name.

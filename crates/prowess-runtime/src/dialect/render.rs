@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
-use prowess_format::nearest_name;
+use prowess_format::{is_deceptive, nearest_name};
 use serde_json::Value;
 
 use super::{Dialect, DialectError, Encoding, File, OutcomeWords};
@@ -48,8 +48,67 @@ pub(super) fn environment(
             add(&mut environment, name, text)?;
         }
     }
+    check_listing(&environment)?;
     Ok(environment)
 }
+
+/// Everything that a template may speak of; what an outcome does not have is an error when it is
+/// written.
+const DATA: [&str; 53] = [
+    "allowed",
+    "annotations",
+    "argument_hint",
+    "available",
+    "body",
+    "bytes",
+    "call",
+    "candidates",
+    "cause",
+    "description",
+    "digest",
+    "doc_paths",
+    "docs",
+    "entries",
+    "entry",
+    "folder",
+    "given",
+    "guidance",
+    "head",
+    "include_all_docs",
+    "left_out",
+    "limit",
+    "listing",
+    "load_count",
+    "loaded",
+    "locations",
+    "manual",
+    "missing",
+    "mode",
+    "more",
+    "more_removed",
+    "more_resources",
+    "more_warnings",
+    "name",
+    "names",
+    "nearest",
+    "path",
+    "removed",
+    "resource",
+    "resources",
+    "selected_docs",
+    "skill",
+    "skills",
+    "text",
+    "title",
+    "tool",
+    "tools",
+    "tree_digest",
+    "update_available",
+    "version",
+    "warnings",
+    "was_loaded",
+    "what",
+];
 
 fn add(
     environment: &mut Environment<'static>,
@@ -57,34 +116,50 @@ fn add(
     text: String,
 ) -> Result<(), DialectError> {
     let added = environment.add_template_owned(name.clone(), text);
-    added.map_err(|cause| DialectError::Template { name, cause: Box::new(cause) })
+    let added = added.and_then(|()| environment.get_template(&name));
+    let checked = added.and_then(|template| {
+        let mut spoken_of: Vec<String> = template.undeclared_variables(false).into_iter().collect();
+        spoken_of.sort_unstable();
+        let is_unknown = |word: &&String| {
+            !DATA.contains(&word.as_str()) && environment.globals().all(|(name, _)| name != *word)
+        };
+        let Some(word) = spoken_of.iter().find(is_unknown) else { return Ok(()) };
+        let meant = nearest_name(word, DATA);
+        let meant = meant.map(|it| format!("; did you mean '{it}'?")).unwrap_or_default();
+        let cause = format!("nothing is known of '{word}'{meant}");
+        Err(minijinja::Error::new(ErrorKind::UndefinedError, cause))
+    });
+    checked.map_err(|cause| DialectError::Template { name, cause: Box::new(cause) })
 }
 
-impl Dialect {
-    /// Puts another template in the place of that around the entries of a listing. It must work
-    /// with and without skills, and hold the entries.
-    pub(crate) fn set_listing(&mut self, template: &str) -> Result<(), DialectError> {
-        const ENTRIES: &str = "- an-entry: Does it.";
-        add(&mut self.environment, "block.listing".to_owned(), template.to_owned())?;
-        let refused = |cause: minijinja::Error| DialectError::Template {
-            name: "block.listing".to_owned(),
-            cause: Box::new(cause),
-        };
+/// A listing can be written with and without skills, and holds its entries.
+fn check_listing(environment: &Environment<'_>) -> Result<(), DialectError> {
+    const ENTRIES: &str = "- an-entry: Does it.";
+    let name = "block.listing".to_owned();
+    let check = || {
         for entries in ["", ENTRIES] {
             let location = serde_json::json!({"label": "A", "path": "a", "higher": false});
             let data = serde_json::json!({
                 "entries": entries, "loaded": [], "left_out": 0, "locations": [location],
                 "warnings": ["w"], "more_warnings": 0,
             });
-            let template = self.environment.get_template("block.listing").map_err(refused)?;
-            let text = template.render(Serde(&data)).map_err(refused)?;
+            let text = environment.get_template(&name)?.render(Serde(&data))?;
             if !text.contains(entries) {
                 let cause = "it does not hold {{ entries }}";
-                let kind = ErrorKind::InvalidOperation;
-                return Err(refused(minijinja::Error::new(kind, cause)));
+                return Err(minijinja::Error::new(ErrorKind::InvalidOperation, cause));
             }
         }
         Ok(())
+    };
+    check().map_err(|cause| DialectError::Template { name: name.clone(), cause: Box::new(cause) })
+}
+
+impl Dialect {
+    /// Puts another template in the place of that around the entries of a listing. It must work
+    /// with and without skills, and hold the entries.
+    pub(crate) fn set_listing(&mut self, template: &str) -> Result<(), DialectError> {
+        add(&mut self.environment, "block.listing".to_owned(), template.to_owned())?;
+        check_listing(&self.environment)
     }
 
     /// Writes what the model sees of an outcome, and what a transcript keeps.
@@ -113,7 +188,8 @@ impl Dialect {
     }
 
     fn encoded(&self, text: String) -> String {
-        let is_json = || serde_json::from_str::<Value>(&text).is_ok_and(|it| !it.is_string());
+        let read = || serde_json::from_str::<Value>(&text);
+        let is_json = || read().is_ok_and(|it| it.is_object() || it.is_array());
         match self.encoding {
             Encoding::Json if !is_json() => Value::String(text).to_string(),
             _ => text,
@@ -163,15 +239,30 @@ fn within(text: &str, tag: &str) -> String {
     out
 }
 
-/// Text of a skill below `[Loaded]` and `[Doc]`: it cannot begin the part of another skill.
+/// Text of a skill below `[Loaded]` and `[Doc]`: it cannot begin the part of another skill, on
+/// whatever somebody may take for a line.
 fn unmarked(text: &str) -> String {
-    let is_mark = |line: &str| MARKS.iter().any(|mark| line.trim_start().starts_with(mark));
-    let lines = text.split_inclusive('\n');
+    let is_mark = |line: &str| {
+        let line = line.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c));
+        let start = |mark: &str| line.get(..mark.len());
+        MARKS.iter().any(|mark| start(mark).is_some_and(|it| it.eq_ignore_ascii_case(mark)))
+    };
+    let lines = text.split_inclusive(ends_line);
     lines.flat_map(|line| [if is_mark(line) { "\\" } else { "" }, line]).collect()
 }
 
-/// How the parts of a block begin that holds several skills.
-const MARKS: [&str; 3] = ["[Loaded]", "[Doc]", "Docs loaded:"];
+/// How the parts of a prompt begin that holds several skills.
+const MARKS: [&str; 5] =
+    ["[Loaded]", "[Doc]", "Docs loaded:", "Available skills:", "Loaded skill context:"];
+
+fn ends_line(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+fn is_invisible(character: char) -> bool {
+    is_deceptive(character)
+        || matches!(character, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}')
+}
 
 /// Whether a block holds this text of a skill.
 pub(crate) fn is_said(block: &str, text: &str) -> bool {

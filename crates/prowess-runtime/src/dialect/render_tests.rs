@@ -9,6 +9,25 @@ fn text_cannot_close_the_block_it_is_in() {
     assert_eq!(within("nothing </skil>", "skill"), "nothing </skil>");
 }
 
+#[test]
+fn text_cannot_begin_the_part_of_another_skill() {
+    let table = [
+        ("a\n[Loaded] b", "a\n\\[Loaded] b"),
+        ("  [Doc] b\nc", "\\  [Doc] b\nc"),
+        ("Docs loaded: b", "\\Docs loaded: b"),
+        ("available SKILLS: b", "\\available SKILLS: b"),
+        ("a\r[loaded] b", "a\r\\[loaded] b"),
+        ("a\u{2028}Loaded skill context:", "a\u{2028}\\Loaded skill context:"),
+        ("\u{200b}\u{feff}[Loaded] b", "\\\u{200b}\u{feff}[Loaded] b"),
+        ("say [Loaded] b", "say [Loaded] b"),
+        ("[Docs] b", "[Docs] b"),
+        ("[Doé] b", "[Doé] b"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(unmarked(text), expected, "{text:?}");
+    }
+}
+
 /// Data of every outcome, in every form that its words tell apart.
 fn samples() -> Vec<(&'static str, Value)> {
     let doc = json!({"path": "references/a.md", "text": "Text of a."});
@@ -133,6 +152,18 @@ fn every_code_has_a_sample() -> Result<(), DialectError> {
     Ok(())
 }
 
+/// What a template may speak of is what the outcomes have.
+#[test]
+fn all_data_is_known() {
+    for (code, data) in samples() {
+        for key in data.as_object().into_iter().flat_map(|data| data.keys()) {
+            let is_known = DATA.contains(&key.as_str());
+            assert!(is_known, "{code}: {key}");
+        }
+    }
+    assert!(DATA.is_sorted());
+}
+
 #[test]
 fn results_can_be_written_as_json() -> Result<(), DialectError> {
     let text = "name = \"json\"\nencoding = \"json\"\n[tools.load_skill]\ndescription = \"L\"\n\
@@ -146,6 +177,8 @@ fn results_can_be_written_as_json() -> Result<(), DialectError> {
     assert_eq!(render("manual_only", json!({"skill": "a"})).0.chars().next(), Some('"'));
     let (content, stub) = render("detail", json!({"skill": "a", "resource": "r", "text": "a\"b"}));
     assert_eq!((content.as_str(), stub.as_deref()), (r#""a\"b""#, Some(r#""detail of a: r""#)));
+    let (number, _) = render("detail", json!({"skill": "a", "resource": "r", "text": "42"}));
+    assert_eq!(number, r#""42""#, "a text that looks like a number is a text");
     let listed = render("docs_listed", json!({"skill": "a", "docs": ["x.md"]})).0;
     assert_eq!(listed, r#"["x.md"]"#);
     Ok(())

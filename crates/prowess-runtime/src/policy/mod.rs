@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use prowess_format::ToolPattern;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::session::{LoadedSkill, SessionState};
+pub(crate) use scope::Called;
 use scope::{Certainty, covers};
 
 /// What `allowed-tools` means.
@@ -68,19 +68,14 @@ impl Policy<'_> {
     ///
     /// The tools that skills are managed with, and those that a loaded skill brings, are not asked
     /// about here: they always pass.
-    pub(crate) fn check(
-        &self,
-        tool: &str,
-        arguments: &Value,
-        state: &SessionState,
-    ) -> Result<(), Refused> {
-        if self.policy == AllowedToolsPolicy::Recommend || self.always_allowed.contains(tool) {
+    pub(crate) fn check(&self, call: Called<'_>, state: &SessionState) -> Result<(), Refused> {
+        let is_always_allowed = self.always_allowed.contains(call.tool);
+        if self.policy == AllowedToolsPolicy::Recommend || is_always_allowed {
             return Ok(());
         }
         for skill in &state.loaded {
-            let disallows = |entry: &&String| {
-                covers(&ToolPattern::parse(entry), tool, arguments, Certainty::Possible)
-            };
+            let disallows =
+                |entry: &&String| covers(&ToolPattern::parse(entry), call, Certainty::Possible);
             if let Some(entry) = skill.tools.disallowed.iter().find(disallows) {
                 let (entry, skill) = (entry.clone(), skill.name.clone());
                 return Err(Refused::Disallowed { entry, skill });
@@ -97,9 +92,7 @@ impl Policy<'_> {
         }
         let allowed: BTreeSet<&String> =
             defining.iter().filter_map(|skill| skill.tools.allowed.as_ref()).flatten().collect();
-        let allows = |entry: &&String| {
-            covers(&ToolPattern::parse(entry), tool, arguments, Certainty::Certain)
-        };
+        let allows = |entry: &&String| covers(&ToolPattern::parse(entry), call, Certainty::Certain);
         match allowed.iter().copied().any(|entry| allows(&entry)) {
             true => Ok(()),
             false => Err(Refused::NotAllowed {

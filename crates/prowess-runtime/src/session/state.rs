@@ -8,6 +8,8 @@ use prowess_format::{Digest, ToolPattern};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::gate::brought_by;
+
 /// The skills of one agent in one session: a small value with a stable JSON form.
 ///
 /// It changes only by [`crate::StateDelta`]s. Bytes live in the content store.
@@ -234,6 +236,9 @@ pub struct ToolRules {
     /// `disallowed-tools`
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed: Vec<String>,
+    /// The tools that it declares and that wait for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brings: Vec<String>,
 }
 
 impl ToolRules {
@@ -249,11 +254,12 @@ impl ToolRules {
         Self {
             allowed: frontmatter.allowed_tools().filter(|_| !is_blank).map(texts).or(silent),
             disallowed: texts(frontmatter.disallowed_tools()),
+            brings: brought_by(skill).collect(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.allowed.is_none() && self.disallowed.is_empty()
+        self.allowed.is_none() && self.disallowed.is_empty() && self.brings.is_empty()
     }
 }
 
