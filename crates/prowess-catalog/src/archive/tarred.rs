@@ -1,0 +1,211 @@
+//! Reads tar archives.
+
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+use tar::EntryType;
+
+use super::Executable;
+use super::error::{ArchiveError, shown};
+use super::write::Writer;
+use crate::remote_limits::RemoteLimits;
+
+/// What an entry takes besides its content, at most: its header, those of its long name, padding.
+const OVERHEAD: u64 = 4 * 512;
+
+/// An archive ends with so many zeros.
+const END: u64 = 1024;
+
+/// Unpacks a tar archive. `archive` is its content without compression.
+///
+/// Extended headers are read here and not by the `tar` crate, which would keep them in memory
+/// however long they are.
+pub(super) fn unpack<R: Read>(
+    archive: R,
+    limits: &RemoteLimits,
+    writer: &mut Writer<'_>,
+) -> Result<(), ArchiveError> {
+    let most = limits.total_bytes.saturating_add(limits.entries as u64 * OVERHEAD);
+    let state = Rc::new(Cell::new(Seen::default()));
+    let stream = Counted { inner: archive, most, seen: Rc::clone(&state) };
+    let mut archive = tar::Archive::new(stream);
+    let unpacked = entries(&mut archive, &state, writer);
+    // A stream that is too long looks like one that is damaged.
+    if state.get().bytes > most {
+        return Err(super::admit::limit("total_bytes", limits.total_bytes));
+    }
+    writer.admission.ratio(state.get().bytes)?;
+    unpacked?;
+    finish(archive.into_inner(), &state)
+}
+
+fn entries<R: Read>(
+    archive: &mut tar::Archive<Counted<R>>,
+    state: &Cell<Seen>,
+    writer: &mut Writer<'_>,
+) -> Result<(), ArchiveError> {
+    let damaged = |cause| ArchiveError::Damaged { cause };
+    let mut long_name: Option<Vec<u8>> = None;
+    for entry in archive.entries().map_err(damaged)?.raw(true) {
+        let mut entry = entry.map_err(damaged)?;
+        writer.admission.ratio(state.get().bytes)?;
+        let header = entry.header();
+        let size = header.entry_size().map_err(damaged)?;
+        let (kind, mode) = (header.entry_type(), header.mode().unwrap_or(0));
+        let header_name = header.path_bytes().into_owned();
+        if matches!(kind, EntryType::GNULongName | EntryType::XHeader | EntryType::XGlobalHeader) {
+            writer.admission.extension(size)?;
+            let mut text = Vec::new();
+            entry.read_to_end(&mut text).map_err(damaged)?;
+            let name = match kind {
+                EntryType::GNULongName => {
+                    text.truncate(text.iter().position(|byte| *byte == 0).unwrap_or(text.len()));
+                    Some(text)
+                }
+                EntryType::XHeader => pax(&text, Scope::Next)?,
+                _ => pax(&text, Scope::All)?,
+            };
+            if name.is_some() && long_name.is_some() {
+                let name = String::from_utf8_lossy(&header_name);
+                return Err(ArchiveError::disagrees(&name, "it has two long names"));
+            }
+            long_name = long_name.or(name);
+            continue;
+        }
+        let name = String::from_utf8(long_name.take().unwrap_or(header_name)).map_err(|error| {
+            ArchiveError::NotUtf8 { name: shown(&String::from_utf8_lossy(error.as_bytes())) }
+        })?;
+        match kind {
+            EntryType::Directory => {
+                if size > 0 {
+                    return Err(ArchiveError::disagrees(&name, "it is a folder with content"));
+                }
+                writer.folder(&name)?;
+            }
+            // Old archives have no other mark for a folder.
+            EntryType::Regular if name.ends_with('/') => {
+                if size > 0 {
+                    return Err(ArchiveError::disagrees(&name, "is it a file or a folder?"));
+                }
+                writer.folder(&name)?;
+            }
+            EntryType::Regular => {
+                writer.file(&name, size, Executable::of_mode(mode), &mut entry)?;
+            }
+            _ => return Err(ArchiveError::Special { name: shown(&name), what: what(kind) }),
+        }
+    }
+    match long_name {
+        Some(name) => {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            Err(ArchiveError::disagrees(&name, "it is the name of no entry"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn what(kind: EntryType) -> &'static str {
+    match kind {
+        EntryType::Symlink => "a link",
+        EntryType::Link => "a hard link",
+        EntryType::Char | EntryType::Block => "a device",
+        EntryType::Fifo => "a named pipe",
+        EntryType::GNUSparse => "a sparse file",
+        EntryType::GNULongLink => "a link with a long name",
+        _ => "of a kind that is not known",
+    }
+}
+
+/// For which entries an extended header is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Next,
+    All,
+}
+
+/// The name that an extended header gives, if it gives one. What would change the content or the
+/// size of a file is refused, since not every reader heeds it.
+fn pax(mut text: &[u8], scope: Scope) -> Result<Option<Vec<u8>>, ArchiveError> {
+    let malformed = || ArchiveError::damaged("an extended header is malformed");
+    let mut name = None;
+    while !text.is_empty() {
+        // `LENGTH KEY=VALUE\n`, where the length counts everything.
+        let blank = text.iter().position(|byte| *byte == b' ').ok_or_else(malformed)?;
+        let digits = &text[..blank];
+        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        let length = std::str::from_utf8(digits).ok().filter(|_| is_number);
+        let length: usize = length.and_then(|text| text.parse().ok()).ok_or_else(malformed)?;
+        let record = text.get(blank + 1..length).ok_or_else(malformed)?;
+        text = &text[length..];
+        let record = record.strip_suffix(b"\n").ok_or_else(malformed)?;
+        let equals = record.iter().position(|byte| *byte == b'=').ok_or_else(malformed)?;
+        let (key, value) = (&record[..equals], &record[equals + 1..]);
+        let shown_key = String::from_utf8_lossy(key);
+        match key {
+            b"path" if scope == Scope::Next && name.is_none() => name = Some(value.to_vec()),
+            b"path" | b"size" | b"linkpath" => {
+                let what = "an extended header changes what it is, its size or its name";
+                return Err(ArchiveError::disagrees(&shown_key, what));
+            }
+            _ if key.starts_with(b"GNU.sparse") => {
+                return Err(ArchiveError::Special {
+                    name: shown(&shown_key),
+                    what: "a sparse file",
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(name)
+}
+
+/// Behind the end there may be zeros, and nothing else.
+fn finish<R: Read>(mut rest: Counted<R>, state: &Cell<Seen>) -> Result<(), ArchiveError> {
+    let mut buffer = [0; 8 << 10];
+    loop {
+        match rest.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) if buffer[..read].iter().all(|byte| *byte == 0) => {}
+            Ok(_) => {
+                return Err(ArchiveError::disagrees("the archive", "there is more behind its end"));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(ArchiveError::Damaged { cause }),
+        }
+    }
+    match state.get().zeros >= END {
+        true => Ok(()),
+        false => Err(ArchiveError::damaged("it has no end")),
+    }
+}
+
+/// What came out of a stream so far.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    bytes: u64,
+    /// How many zeros there are at its end.
+    zeros: u64,
+}
+
+/// A stream that is counted, and ends with an error where it is too long.
+struct Counted<R> {
+    inner: R,
+    most: u64,
+    seen: Rc<Cell<Seen>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        let Seen { bytes, zeros } = self.seen.get();
+        let trailing = buffer[..read].iter().rev().take_while(|byte| **byte == 0).count();
+        let zeros = if trailing == read { zeros + read as u64 } else { trailing as u64 };
+        let bytes = bytes + read as u64;
+        self.seen.set(Seen { bytes, zeros });
+        match bytes > self.most {
+            true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "the stream is too long")),
+            false => Ok(read),
+        }
+    }
+}
