@@ -49,9 +49,14 @@ pub use roots::{Environment, Root, RootOrigin, default_roots, variable_roots};
 pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files, path_not_utf8};
 pub use skill::{CatalogSkill, SourceEntry};
 pub use snapshot::{LookupError, Snapshot};
+#[cfg(feature = "remote")]
+pub use source::{
+    AddressRefused, InvalidLocation, InvalidReach, Location, Lookup, Progress, ProgressSink, Reach,
+    RemoteCache, RemoteError, RemoteSource, SourceStatus, Stage,
+};
 pub use source::{
     Blocking, DirectorySource, MemoryFile, MemorySource, Scope, Source, SourceFactory,
-    SourceFuture, SourceInfo, Trust,
+    SourceFuture, SourceInfo, Trust, UnusableSource,
 };
 pub use tree_digest::TreeDigest;
 pub use watch::{DEBOUNCE, Watch};

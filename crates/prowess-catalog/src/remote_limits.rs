@@ -38,6 +38,8 @@ pub struct RemoteLimits {
     pub fetch_seconds: u64,
     /// What was fetched is not asked for again for so many seconds.
     pub fresh_seconds: u64,
+    /// Nor is it for so many seconds after that has failed.
+    pub retry_seconds: u64,
 }
 
 impl Default for RemoteLimits {
@@ -57,6 +59,7 @@ impl Default for RemoteLimits {
             idle_seconds: 30,
             fetch_seconds: 300,
             fresh_seconds: 3_600,
+            retry_seconds: 60,
         }
     }
 }
@@ -84,6 +87,7 @@ impl RemoteLimits {
         with_idle_seconds idle_seconds: u64;
         with_fetch_seconds fetch_seconds: u64;
         with_fresh_seconds fresh_seconds: u64;
+        with_retry_seconds retry_seconds: u64;
     }
 
     /// How long one source may take altogether.

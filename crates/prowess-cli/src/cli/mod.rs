@@ -1,11 +1,13 @@
 //! What can be typed.
 
 mod engine;
+mod source;
 
 pub(crate) use engine::{
     BudgetArgs, CallArgs, PromptArgs, ReplayArgs, SessionArgs, SessionCommand, SessionImportArgs,
     SessionShowArgs,
 };
+pub(crate) use source::{SourceAddArgs, SourceArgs, SourceCommand};
 
 use std::path::PathBuf;
 
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Read(ReadArgs),
     /// Show where skills are looked for, what was found, and what is wrong.
     Doctor(DoctorArgs),
+    /// Add, list, refresh and remove sources: archives, URLs, folders.
+    Source(SourceArgs),
     /// Call a tool of the engine in a stored session, and print what comes of it.
     Call(CallArgs),
     /// Print exactly what a model would be sent: system prompt, tools, messages.
@@ -182,7 +186,7 @@ pub(crate) struct CreateArgs {
 /// Where skills are looked for.
 #[derive(Debug, Args)]
 pub(crate) struct CatalogArgs {
-    /// Look for skills in this folder too; may be repeated, later ones win.
+    /// Look for skills in this folder, archive or URL too; may be repeated, later ones win.
     #[arg(long = "source", value_name = "PATH")]
     pub(crate) sources: Vec<PathBuf>,
 
@@ -308,6 +312,7 @@ impl Command {
             Self::Info(arguments) => arguments.json,
             Self::Read(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
+            Self::Source(arguments) => arguments.command.json(),
             Self::Call(arguments) => arguments.json,
             Self::Prompt(arguments) => arguments.json,
             Self::Budget(arguments) => arguments.json,
