@@ -40,6 +40,8 @@ pub struct RemoteLimits {
     pub fresh_seconds: u64,
     /// Nor is it for so many seconds after that has failed.
     pub retry_seconds: u64,
+    /// What nobody has used for so many seconds is removed when something else is fetched.
+    pub unused_seconds: u64,
 }
 
 impl Default for RemoteLimits {
@@ -60,6 +62,7 @@ impl Default for RemoteLimits {
             fetch_seconds: 300,
             fresh_seconds: 3_600,
             retry_seconds: 60,
+            unused_seconds: 30 * 86_400,
         }
     }
 }
@@ -88,10 +91,16 @@ impl RemoteLimits {
         with_fetch_seconds fetch_seconds: u64;
         with_fresh_seconds fresh_seconds: u64;
         with_retry_seconds retry_seconds: u64;
+        with_unused_seconds unused_seconds: u64;
     }
 
     /// How long one source may take altogether.
     pub fn fetch_time(&self) -> Duration {
         Duration::from_secs(self.fetch_seconds)
+    }
+
+    /// How long something is kept that nobody uses.
+    pub fn unused_time(&self) -> Duration {
+        Duration::from_secs(self.unused_seconds)
     }
 }

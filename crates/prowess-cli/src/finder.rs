@@ -70,8 +70,11 @@ impl Finder {
 
     /// The source at a root, if it is a URL or a file; a folder is not.
     pub(crate) fn remote(&self, root: &Root) -> anyhow::Result<Option<RemoteSource>> {
-        let text = root.path.to_string_lossy();
-        let location = Location::parse(&text)?;
+        let path = match root.url() {
+            Some(_) => root.path.clone(),
+            None => self.folder.join(&root.path),
+        };
+        let location = Location::parse(&path.to_string_lossy())?;
         let is_folder = |path: &Path| !path.is_file() && location.pin().is_none();
         if location.file().is_some_and(is_folder) {
             return Ok(None);

@@ -76,8 +76,8 @@ fn add(arguments: &SourceAddArgs) -> anyhow::Result<Outcome> {
         }
     }
     // Found as every command will find it.
-    let alone = finder.with_roots(vec![root]);
-    let snapshot = alone.snapshot();
+    let finder = finder.with_roots(vec![root]);
+    let snapshot = finder.snapshot();
     if let Some(found) = snapshot.diagnostics().iter().find(|found| is_fatal(found)) {
         complain("source-unavailable", &found.message, form)?;
         return Ok(Outcome::Findings);

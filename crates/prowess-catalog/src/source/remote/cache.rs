@@ -16,7 +16,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use prowess_format::Digest;
 use rustix::fs::{FlockOperation, flock, syncfs};
@@ -30,6 +30,12 @@ use super::record::Record;
 
 /// How the names of folders and files begin that are not whole yet, or not needed any more.
 const UNFINISHED: &str = ".new-";
+
+/// A record that is used is touched, at most once in so long.
+const TOUCH: Duration = Duration::from_secs(86_400);
+
+/// No record takes longer to be written.
+const SLOWEST_WRITE: Duration = Duration::from_secs(60);
 
 /// Keeps what was fetched. Several processes may share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,6 +158,11 @@ impl RemoteCache {
         let _nothing_is_removed = self.hold(FlockOperation::LockShared)?;
         let Some(record) = Record::read(&path, location) else { return Ok(None) };
         let Some(tree) = self.open_tree(&record.tree, record.manifest) else { return Ok(None) };
+        // Whoever cleans up sees that it is needed.
+        if age_of(&path).is_some_and(|age| age > TOUCH) {
+            let touched = File::options().append(true).open(&path);
+            let _ = touched.and_then(|file| file.set_modified(SystemTime::now()));
+        }
         Ok(Some((record, tree)))
     }
 
@@ -283,11 +294,13 @@ impl RemoteCache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(cause) => return Err(RemoteError::Io { path, cause }),
         }
-        self.collect_garbage()
+        let _ = fs::remove_file(path.with_extension("lock"));
+        self.collect_garbage(Duration::MAX)
     }
 
-    /// Removes what no source is any more and nobody uses, and what a crash left behind.
-    pub fn collect_garbage(&self) -> Result<(), RemoteError> {
+    /// Removes what no source is any more and nobody uses, what a crash left behind, and sources
+    /// that nobody has used for so long.
+    pub fn collect_garbage(&self, unused: Duration) -> Result<(), RemoteError> {
         if !self.root.exists() {
             return Ok(());
         }
@@ -295,6 +308,14 @@ impl RemoteCache {
         let mut gone = Vec::new();
         {
             let _alone = self.hold(FlockOperation::LockExclusive)?;
+            for name in names_in(&self.sources())? {
+                let file = self.sources().join(&name);
+                let age = age_of(&file).unwrap_or_default();
+                let is_unfinished = name.starts_with(UNFINISHED) && age > SLOWEST_WRITE;
+                if is_unfinished || age > unused {
+                    let _ = fs::remove_file(file);
+                }
+            }
             let used = self.used_trees()?;
             for name in names_in(&self.trees())? {
                 let folder = self.trees().join(&name);
@@ -308,13 +329,6 @@ impl RemoteCache {
                 let folder = self.root.join(&name);
                 if name.starts_with(UNFINISHED) && !gone.contains(&folder) && is_unused(&folder) {
                     gone.push(folder);
-                }
-            }
-            // Nobody writes a record while we are alone, except to replace one as a whole.
-            for name in names_in(&self.sources())? {
-                let file = self.sources().join(&name);
-                if name.starts_with(UNFINISHED) && is_old(&file) {
-                    let _ = fs::remove_file(file);
                 }
             }
         }
@@ -344,10 +358,9 @@ fn is_unused(folder: &Path) -> bool {
     }
 }
 
-/// Whether a file is older than any write takes.
-fn is_old(file: &Path) -> bool {
-    let modified = fs::metadata(file).and_then(|metadata| metadata.modified());
-    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_secs(60)))
+/// How long ago a file was written.
+fn age_of(file: &Path) -> Option<Duration> {
+    fs::metadata(file).and_then(|metadata| metadata.modified()).ok()?.elapsed().ok()
 }
 
 fn names_in(folder: &Path) -> Result<Vec<String>, RemoteError> {

@@ -235,7 +235,7 @@ impl Fetching {
         match elsewhere(|| self.update(old, Check::Nothing)) {
             Ok(updated) => {
                 // What is not needed any more can wait.
-                let _ = self.cache.collect_garbage();
+                let _ = self.cache.collect_garbage(self.limits.unused_time());
                 Ok(updated)
             }
             Err(error) => match self.usable()? {
@@ -264,7 +264,7 @@ impl Fetching {
         let _one = self.cache.one_at_a_time(&self.location, self.limits.fetch_time())?;
         let old = self.cache.open(&self.location)?;
         let updated = elsewhere(|| self.update(old, Check::Files))?;
-        self.cache.collect_garbage()?;
+        self.cache.collect_garbage(self.limits.unused_time())?;
         Ok(updated)
     }
 }

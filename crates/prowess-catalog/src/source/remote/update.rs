@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use prowess_format::Digest;
+use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -36,7 +38,7 @@ impl Fetching {
     ) -> Result<(Record, OpenTree), RemoteError> {
         let old = old.filter(|(_, tree)| check == Check::Nothing || tree.is_whole());
         let updated = match &self.location.place {
-            Place::File(path) => self.update_file(path, old),
+            Place::File(path) => self.update_file(path),
             Place::Url(url) => {
                 let fetcher = self.fetcher()?;
                 self.update_url(&fetcher, url, old)
@@ -103,14 +105,18 @@ impl Fetching {
 
     /// Copies a file into the cache: what is verified is what is unpacked, whatever happens to the
     /// file meanwhile.
-    fn update_file(
-        &self,
-        path: &Path,
-        _old: Option<(Record, OpenTree)>,
-    ) -> Result<(Record, OpenTree), RemoteError> {
+    fn update_file(&self, path: &Path) -> Result<(Record, OpenTree), RemoteError> {
         let failed = || RemoteError::io(path);
-        let mut file = File::open(path).map_err(failed())?;
+        // Never waits, not even for a named pipe.
+        let mut file = File::options()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)
+            .map_err(failed())?;
         let metadata = file.metadata().map_err(failed())?;
+        if !metadata.is_file() {
+            return Err(RemoteError::UnknownKind { what: path.display().to_string() });
+        }
         let most = self.limits.download_bytes;
         let too_large = || RemoteError::TooLarge {
             url: path.display().to_string(),
