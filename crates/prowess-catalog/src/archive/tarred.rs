@@ -7,15 +7,18 @@ use std::rc::Rc;
 use tar::EntryType;
 
 use super::Executable;
+use super::admit::Admission;
 use super::error::{ArchiveError, shown};
 use super::write::Writer;
 use crate::remote_limits::RemoteLimits;
 
 /// What an entry takes besides its content, at most: its header, those of its long name, padding.
-const OVERHEAD: u64 = 4 * 512;
+const OVERHEAD: u64 = 4 * BLOCK;
 
-/// An archive ends with so many zeros.
-const END: u64 = 1024;
+const BLOCK: u64 = 512;
+
+/// Behind the last entry there are at least so many zeros.
+const END: u64 = 2 * BLOCK;
 
 /// Unpacks a tar archive. `archive` is its content without compression.
 ///
@@ -27,31 +30,33 @@ pub(super) fn unpack<R: Read>(
     writer: &mut Writer<'_>,
 ) -> Result<(), ArchiveError> {
     let most = limits.total_bytes.saturating_add(limits.entries as u64 * OVERHEAD);
-    let state = Rc::new(Cell::new(Seen::default()));
+    let state = Rc::new(Cell::new(0));
     let stream = Counted { inner: archive, most, seen: Rc::clone(&state) };
     let mut archive = tar::Archive::new(stream);
-    let unpacked = entries(&mut archive, &state, writer);
+    let end = entries(&mut archive, &state, writer);
     // A stream that is too long looks like one that is damaged.
-    if state.get().bytes > most {
+    if state.get() > most {
         return Err(super::admit::limit("total_bytes", limits.total_bytes));
     }
-    writer.admission.ratio(state.get().bytes)?;
-    unpacked?;
-    finish(archive.into_inner(), &state)
+    writer.admission.ratio(state.get())?;
+    finish(archive.into_inner(), end?, &state, &writer.admission)
 }
 
+/// Unpacks the entries, and says where the last one ends.
 fn entries<R: Read>(
     archive: &mut tar::Archive<Counted<R>>,
-    state: &Cell<Seen>,
+    state: &Cell<u64>,
     writer: &mut Writer<'_>,
-) -> Result<(), ArchiveError> {
+) -> Result<u64, ArchiveError> {
     let damaged = |cause| ArchiveError::Damaged { cause };
     let mut long_name: Option<Vec<u8>> = None;
+    let mut end: u64 = 0;
     for entry in archive.entries().map_err(damaged)?.raw(true) {
         let mut entry = entry.map_err(damaged)?;
-        writer.admission.ratio(state.get().bytes)?;
+        writer.admission.ratio(state.get())?;
         let header = entry.header();
         let size = header.entry_size().map_err(damaged)?;
+        end = entry.raw_file_position().saturating_add(size.div_ceil(BLOCK).saturating_mul(BLOCK));
         let (kind, mode) = (header.entry_type(), header.mode().unwrap_or(0));
         let header_name = header.path_bytes().into_owned();
         if matches!(kind, EntryType::GNULongName | EntryType::XHeader | EntryType::XGlobalHeader) {
@@ -101,7 +106,7 @@ fn entries<R: Read>(
             let name = String::from_utf8_lossy(&name).into_owned();
             Err(ArchiveError::disagrees(&name, "it is the name of no entry"))
         }
-        None => Ok(()),
+        None => Ok(end),
     }
 }
 
@@ -161,12 +166,14 @@ fn pax(mut text: &[u8], scope: Scope) -> Result<Option<Vec<u8>>, ArchiveError> {
 }
 
 /// Behind the end there may be zeros, and nothing else.
-fn finish<R: Read>(mut rest: Counted<R>, state: &Cell<Seen>) -> Result<(), ArchiveError> {
+fn finish<R: Read>(mut rest: Counted<R>, end: u64, state: &Cell<u64>) -> Result<(), ArchiveError> {
     let mut buffer = [0; 8 << 10];
     loop {
         match rest.read(&mut buffer) {
             Ok(0) => break,
-            Ok(read) if buffer[..read].iter().all(|byte| *byte == 0) => {}
+            Ok(read) if buffer[..read].iter().all(|byte| *byte == 0) => {
+                admission.ratio(state.get())?;
+            }
             Ok(_) => {
                 return Err(ArchiveError::disagrees("the archive", "there is more behind its end"));
             }
@@ -174,35 +181,24 @@ fn finish<R: Read>(mut rest: Counted<R>, state: &Cell<Seen>) -> Result<(), Archi
             Err(cause) => return Err(ArchiveError::Damaged { cause }),
         }
     }
-    match state.get().zeros >= END {
+    match state.get().saturating_sub(end) >= END {
         true => Ok(()),
         false => Err(ArchiveError::damaged("it has no end")),
     }
-}
-
-/// What came out of a stream so far.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    bytes: u64,
-    /// How many zeros there are at its end.
-    zeros: u64,
 }
 
 /// A stream that is counted, and ends with an error where it is too long.
 struct Counted<R> {
     inner: R,
     most: u64,
-    seen: Rc<Cell<Seen>>,
+    seen: Rc<Cell<u64>>,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        let Seen { bytes, zeros } = self.seen.get();
-        let trailing = buffer[..read].iter().rev().take_while(|byte| **byte == 0).count();
-        let zeros = if trailing == read { zeros + read as u64 } else { trailing as u64 };
-        let bytes = bytes + read as u64;
-        self.seen.set(Seen { bytes, zeros });
+        let bytes = self.seen.get() + read as u64;
+        self.seen.set(bytes);
         match bytes > self.most {
             true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "the stream is too long")),
             false => Ok(read),
