@@ -166,7 +166,12 @@ fn pax(mut text: &[u8], scope: Scope) -> Result<Option<Vec<u8>>, ArchiveError> {
 }
 
 /// Behind the end there may be zeros, and nothing else.
-fn finish<R: Read>(mut rest: Counted<R>, end: u64, state: &Cell<u64>) -> Result<(), ArchiveError> {
+fn finish<R: Read>(
+    mut rest: Counted<R>,
+    end: u64,
+    state: &Cell<u64>,
+    admission: &Admission,
+) -> Result<(), ArchiveError> {
     let mut buffer = [0; 8 << 10];
     loop {
         match rest.read(&mut buffer) {
