@@ -186,7 +186,9 @@ pub(crate) struct CreateArgs {
 /// Where skills are looked for.
 #[derive(Debug, Args)]
 pub(crate) struct CatalogArgs {
-    /// Look for skills in this folder, archive or URL too; may be repeated, later ones win.
+    /// Look for skills in this folder too; may be repeated, later ones win.
+    ///
+    /// Commands that use skills, and do not check files, take an archive or a URL as well.
     #[arg(long = "source", value_name = "PATH")]
     pub(crate) sources: Vec<PathBuf>,
 

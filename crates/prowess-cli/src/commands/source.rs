@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anstream::stdout;
 use anyhow::Context;
-use prowess_catalog::{Location, RemoteError, Root, RootOrigin, Source, SourceStatus, Trust};
+use prowess_catalog::{
+    CatalogSkill, Location, RemoteError, RemoteSource, Root, RootOrigin, Source, SourceStatus,
+    Trust,
+};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -93,7 +96,7 @@ fn add(arguments: &SourceAddArgs) -> anyhow::Result<Outcome> {
     let key = if arguments.trust { "trusted_sources" } else { "sources" };
     source_file::add(&file, key, &written)?;
     let trust = snapshot.sources().first().map(|entry| entry.info().trust);
-    let skills: Vec<&str> = snapshot.skills().iter().map(|skill| skill.name()).collect();
+    let skills: Vec<&str> = snapshot.skills().iter().map(CatalogSkill::name).collect();
     if arguments.json {
         report::print_json(&json!({
             "location": written, "config": file.display().to_string(), "digest": digest,
@@ -105,10 +108,8 @@ fn add(arguments: &SourceAddArgs) -> anyhow::Result<Outcome> {
     let count = counted(skills.len(), "skill");
     let (shown, file) = (safe_line(&written), safe_line(&file.display().to_string()));
     writeln!(out, "added {shown} to {file}: {count}")?;
-    if trust == Some(Trust::Untrusted) {
-        if let Some(digest) = digest {
-            writeln!(out, "not trusted; --pin pins it to #sha256={}", digest.hex())?;
-        }
+    if let (Some(Trust::Untrusted), Some(digest)) = (trust, digest) {
+        writeln!(out, "not trusted; --pin pins it to #sha256={}", digest.hex())?;
     }
     for found in snapshot.diagnostics() {
         anstream::eprintln!("{}: {}", found.level, safe_line(&found.message));
@@ -141,7 +142,7 @@ fn list(catalog: &CatalogArgs, json: bool) -> anyhow::Result<Outcome> {
     let mut values = Vec::new();
     for root in &finder.roots {
         let source = finder.remote(root)?;
-        let status = source.as_ref().and_then(|source| source.status());
+        let status = source.as_ref().and_then(RemoteSource::status);
         let kind = if source.is_some() { "remote" } else { "folder" };
         let trust = source
             .as_ref()
