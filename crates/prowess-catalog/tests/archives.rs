@@ -252,7 +252,16 @@ fn names_by_extended_headers_are_names() {
     // A name for nobody, and two names for one.
     let name =
         || TarEntry { content: b"long", ..TarEntry::of(tar::EntryType::GNULongName, "n", "") };
-    for bytes in [tar_of(&[name()]), tar_of(&[name(), name(), TarEntry::file("x", b"")])] {
+    let comment: &'static [u8] = record("comment", "0123").leak();
+    let global =
+        || TarEntry { content: comment, ..TarEntry::of(tar::EntryType::XGlobalHeader, "g", "") };
+    for bytes in [
+        tar_of(&[name()]),
+        tar_of(&[pax(comment)]),
+        tar_of(&[name(), name(), TarEntry::file("x", b"")]),
+        tar_of(&[pax(comment), pax(comment), TarEntry::file("x", b"")]),
+        tar_of(&[name(), global(), TarEntry::file("x", b"")]),
+    ] {
         assert_eq!(refused(&bytes, ArchiveKind::Tar, limits()), "disagreeing_entry");
     }
 }

@@ -193,9 +193,9 @@ fn skills_root_may_be_a_url_and_the_cache_is_where_it_was_put() {
 #[test]
 fn archives_on_this_machine_are_sources() {
     let sandbox = Sandbox::new();
-    let path = sandbox.write("skills.zip", zip_of_skills(&["one"], "text"));
+    let path = sandbox.write("team/skills.zip", zip_of_skills(&["one"], "text"));
     let file_url = format!("file://{}", path.display());
-    for location in ["skills.zip", "./skills.zip", &file_url] {
+    for location in ["team/skills.zip", "./team/skills.zip", &file_url] {
         let list = prowess(&sandbox, &[], &["list", "--json", "--source", location]);
         assert_eq!(names(&list), ["one"], "{location} {list:?}");
     }
@@ -204,7 +204,7 @@ fn archives_on_this_machine_are_sources() {
     // A wrong source hurts no other.
     sandbox.write(
         "prowess.toml",
-        "# mine\n[skills]\nsources = [\"ftp://x/y.zip\", \"skills.zip\"] # two\n",
+        "# mine\n[skills]\nsources = [\"ftp://x/y.zip\", \"team/skills.zip\"] # two\n",
     );
     let list = prowess(&sandbox, &[], &["list", "--json"]);
     assert_eq!(
@@ -222,7 +222,7 @@ fn archives_on_this_machine_are_sources() {
     assert_eq!(
         text,
         format!(
-            "# mine\n[skills]\nsources = [\"ftp://x/y.zip\", \"skills.zip\"] # two\ntrusted_sources = [\"{}\"]\n",
+            "# mine\n[skills]\nsources = [\"ftp://x/y.zip\", \"team/skills.zip\"] # two\ntrusted_sources = [\"{}\"]\n",
             other.display()
         )
     );

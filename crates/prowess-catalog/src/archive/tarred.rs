@@ -49,7 +49,8 @@ fn entries<R: Read>(
     writer: &mut Writer<'_>,
 ) -> Result<u64, ArchiveError> {
     let damaged = |cause| ArchiveError::Damaged { cause };
-    let mut long_name: Option<Vec<u8>> = None;
+    // What was said of the entry that follows: that it follows, and what it is called.
+    let mut said: Option<Option<Vec<u8>>> = None;
     let mut end: u64 = 0;
     for entry in archive.entries().map_err(damaged)?.raw(true) {
         let mut entry = entry.map_err(damaged)?;
@@ -61,26 +62,29 @@ fn entries<R: Read>(
         let header_name = header.path_bytes().into_owned();
         if matches!(kind, EntryType::GNULongName | EntryType::XHeader | EntryType::XGlobalHeader) {
             writer.admission.extension(size)?;
+            if said.is_some() {
+                let name = String::from_utf8_lossy(&header_name);
+                return Err(ArchiveError::disagrees(&name, "it extends an extended header"));
+            }
             let mut text = Vec::new();
             entry.read_to_end(&mut text).map_err(damaged)?;
-            let name = match kind {
+            match kind {
                 EntryType::GNULongName => {
-                    text.truncate(text.iter().position(|byte| *byte == 0).unwrap_or(text.len()));
-                    Some(text)
+                    // A name in C. Another zero is part of it, and makes it one that is refused.
+                    text.pop_if(|last| *last == 0);
+                    said = Some(Some(text));
                 }
-                EntryType::XHeader => pax(&text, Scope::Next)?,
-                _ => pax(&text, Scope::All)?,
-            };
-            if name.is_some() && long_name.is_some() {
-                let name = String::from_utf8_lossy(&header_name);
-                return Err(ArchiveError::disagrees(&name, "it has two long names"));
+                EntryType::XHeader => said = Some(pax(&text, Scope::Next)?),
+                _ => {
+                    pax(&text, Scope::All)?;
+                }
             }
-            long_name = long_name.or(name);
             continue;
         }
-        let name = String::from_utf8(long_name.take().unwrap_or(header_name)).map_err(|error| {
-            ArchiveError::NotUtf8 { name: shown(&String::from_utf8_lossy(error.as_bytes())) }
-        })?;
+        let name =
+            String::from_utf8(said.take().flatten().unwrap_or(header_name)).map_err(|error| {
+                ArchiveError::NotUtf8 { name: shown(&String::from_utf8_lossy(error.as_bytes())) }
+            })?;
         match kind {
             EntryType::Directory => {
                 if size > 0 {
@@ -101,10 +105,9 @@ fn entries<R: Read>(
             _ => return Err(ArchiveError::Special { name: shown(&name), what: what(kind) }),
         }
     }
-    match long_name {
-        Some(name) => {
-            let name = String::from_utf8_lossy(&name).into_owned();
-            Err(ArchiveError::disagrees(&name, "it is the name of no entry"))
+    match said {
+        Some(_) => {
+            Err(ArchiveError::disagrees("the archive", "an extended header extends nothing"))
         }
         None => Ok(end),
     }
