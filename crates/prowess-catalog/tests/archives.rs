@@ -131,7 +131,7 @@ fn naive_tar(bytes: &[u8], into: &Path) {
         let mut entry = entry.unwrap();
         let target = into.join(entry.path().unwrap());
         let mode = entry.header().mode().unwrap();
-        let link = entry.link_name().unwrap().map(|link| link.into_owned());
+        let link = entry.link_name().unwrap().map(std::borrow::Cow::into_owned);
         let mut content = Vec::new();
         entry.read_to_end(&mut content).unwrap();
         match (entry.header().entry_type(), link) {

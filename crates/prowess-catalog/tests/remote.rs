@@ -424,7 +424,7 @@ async fn progress_is_told() {
     let of = |stage: Stage| told.iter().filter(move |progress| progress.stage == stage);
     assert!(of(Stage::Download).count() > 2 && of(Stage::Unpack).count() > 2, "{told:?}");
     assert!(of(Stage::Download).all(|progress| progress.total == Some(length)));
-    assert_eq!(of(Stage::Download).last().unwrap().done, length);
+    assert_eq!(of(Stage::Download).next_back().unwrap().done, length);
 }
 
 #[tokio::test]

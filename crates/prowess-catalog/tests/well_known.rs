@@ -43,7 +43,7 @@ impl Site {
         self.files.lock().unwrap().remove(path);
     }
 
-    fn index(&self, skills: Value) {
+    fn index(&self, skills: &Value) {
         self.put(INDEX, json!({ "$schema": SCHEMA, "skills": skills }).to_string());
     }
 
@@ -103,7 +103,7 @@ async fn an_index_is_a_source() {
         zip_of(&[("SKILL.md", zipped.as_str()), ("scripts/run.sh", "run")]),
     );
     let three = site.put("/packed.tar.gz", tgz_of(&[("SKILL.md", packed.as_str())]));
-    site.index(json!([
+    site.index(&json!([
         entry("text", "skill-md", "/skills/text.md", one),
         entry("zipped", "archive", "zipped.zip", two),
         entry("packed", "archive", "../../packed.tar.gz", three),
@@ -125,7 +125,7 @@ async fn an_index_is_a_source() {
     // One skill has changed: one more.
     let changed = text.replace("Body", "New body");
     let one = site.put("/skills/text.md", changed.clone());
-    site.index(json!([
+    site.index(&json!([
         entry("text", "skill-md", "/skills/text.md", one),
         entry("zipped", "archive", "zipped.zip", two),
     ]));
@@ -147,7 +147,7 @@ async fn digests_are_verified_and_one_bad_entry_hurts_no_other() {
     site.put("/wrong.md", support::text("wrong"));
     let slip = site.put("/slip.zip", zip_of(&[("../SKILL.md", "x")]));
     let deep = site.put("/deep.zip", zip_of(&[("deep/SKILL.md", &support::text("deep"))]));
-    site.index(json!([
+    site.index(&json!([
         entry("good", "skill-md", "/good.md", good),
         entry("wrong", "skill-md", "/wrong.md", wrong),
         entry("slip", "archive", "/slip.zip", slip),
@@ -201,10 +201,10 @@ fn problems_of(snapshot: &Snapshot) -> Vec<String> {
 async fn a_skill_that_cannot_be_had_stays_what_it_was() {
     let (tree, site) = (Tree::new(), Site::default());
     let old = site.put("/a.md", support::text("a"));
-    site.index(json!([entry("a", "skill-md", "/a.md", old)]));
+    site.index(&json!([entry("a", "skill-md", "/a.md", old)]));
     let server = site.serve();
     assert_eq!(names(&listed(source(&tree, &server.url(""))).await), ["a"]);
-    site.index(json!([entry("a", "skill-md", "/a.md", Digest::of(b"new"))]));
+    site.index(&json!([entry("a", "skill-md", "/a.md", Digest::of(b"new"))]));
     let snapshot = listed(source(&tree, &server.url(""))).await;
     assert_eq!(snapshot.get("a").unwrap().read().await.unwrap(), support::text("a").as_bytes());
     assert!(problems(&snapshot)[0].contains("'a' stays as it was"), "{:?}", problems(&snapshot));
@@ -222,7 +222,7 @@ async fn another_origin_must_be_named() {
     let (tree, site, cdn) = (Tree::new(), Site::default(), Site::default());
     let digest = cdn.put("/far.md", support::text("far"));
     let cdn_server = cdn.serve();
-    site.index(json!([entry("far", "skill-md", &cdn_server.url("far.md"), digest)]));
+    site.index(&json!([entry("far", "skill-md", &cdn_server.url("far.md"), digest)]));
     let server = site.serve();
     let snapshot = listed(source(&tree, &server.url(""))).await;
     assert_eq!((names(&snapshot).len(), cdn_server.requests()), (0, 0));
@@ -273,14 +273,14 @@ async fn the_older_form_is_a_source_too() {
 async fn an_index_that_is_pinned_is_trusted_with_all_that_it_names() {
     let (tree, site) = (Tree::new(), Site::default());
     let digest = site.put("/a.md", support::text("a"));
-    site.index(json!([entry("a", "skill-md", "/a.md", digest)]));
+    site.index(&json!([entry("a", "skill-md", "/a.md", digest)]));
     let pin = Digest::of(&site.files.lock().unwrap()[INDEX]).hex();
     let server = site.serve();
     let location = format!("{}#sha256={pin}", server.url(""));
     let snapshot = listed(source(&tree, &location)).await;
     assert_eq!(snapshot.get("a").unwrap().trust(), Trust::Trusted, "{:?}", problems(&snapshot));
     fs::remove_dir_all(tree.at("cache")).unwrap();
-    site.index(json!([]));
+    site.index(&json!([]));
     let snapshot = listed(source(&tree, &location)).await;
     assert!(problems(&snapshot)[0].contains("digest_mismatch"), "{:?}", problems(&snapshot));
 }
@@ -294,7 +294,7 @@ async fn limits_hold_for_all_skills_together() {
             entry(name, "skill-md", &format!("/{name}.md"), digest)
         })
         .to_vec();
-    site.index(json!(entries));
+    site.index(&json!(entries));
     let length = support::text("a").len() as u64;
     let index_length = site.files.lock().unwrap()[INDEX].len() as u64;
     let server = site.serve();

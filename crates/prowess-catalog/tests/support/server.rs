@@ -98,7 +98,7 @@ impl Server {
                     Ok((stream, _)) => {
                         let handler = Arc::clone(&handler.lock().unwrap());
                         let (stop, requests) = (Arc::clone(&stop), Arc::clone(&requests));
-                        std::thread::spawn(move || serve(stream, &*handler, &stop, &requests));
+                        std::thread::spawn(move || serve(&stream, &*handler, &stop, &requests));
                     }
                     Err(_) => std::thread::sleep(Duration::from_millis(2)),
                 }
@@ -140,12 +140,12 @@ impl Drop for Server {
     }
 }
 
-fn serve(stream: TcpStream, handler: &Handler, stop: &AtomicBool, requests: &AtomicUsize) {
+fn serve(stream: &TcpStream, handler: &Handler, stop: &AtomicBool, requests: &AtomicUsize) {
     requests.fetch_add(1, Ordering::SeqCst);
     stream.set_nonblocking(false).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
-    let mut reader = BufReader::new(&stream);
+    let mut reader = BufReader::new(stream);
     let mut line = String::new();
     if reader.read_line(&mut line).is_err() {
         return;
@@ -163,7 +163,7 @@ fn serve(stream: TcpStream, handler: &Handler, stop: &AtomicBool, requests: &Ato
     }
     let answer = handler(&Request { path, headers });
     // Whoever has heard enough goes away; that is no failure.
-    let _ = send(&stream, &answer, stop);
+    let _ = send(stream, &answer, stop);
 }
 
 fn send(mut stream: &TcpStream, answer: &Answer, stop: &AtomicBool) -> std::io::Result<()> {

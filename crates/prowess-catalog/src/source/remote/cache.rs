@@ -16,20 +16,29 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use prowess_format::Digest;
 use rustix::fs::{FlockOperation, flock, syncfs};
-use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::error::RemoteError;
 use super::location::Location;
+use super::locks::{is_unused, lock, lock_within, sync_folder};
 use super::manifest::Manifest;
 use super::record::Record;
 
 /// How the names of folders and files begin that are not whole yet, or not needed any more.
 const UNFINISHED: &str = ".new-";
+
+/// Who cleans up, or looks at what is there, is done sooner.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug)]
+enum Hold {
+    Shared,
+    Alone,
+}
 
 /// A record that is used is touched, at most once in so long.
 const TOUCH: Duration = Duration::from_secs(86_400);
@@ -139,10 +148,18 @@ impl RemoteCache {
         }
     }
 
-    /// Holds off whoever removes something.
-    fn hold(&self, operation: FlockOperation) -> Result<File, RemoteError> {
+    /// Holds off whoever removes something, or everybody else.
+    fn hold(&self, how: Hold) -> Result<File, RemoteError> {
         let path = self.root.join("lock");
-        lock(&path, operation).map_err(RemoteError::io(path))
+        let operation = match how {
+            Hold::Shared => FlockOperation::NonBlockingLockShared,
+            Hold::Alone => FlockOperation::NonBlockingLockExclusive,
+        };
+        match lock_within(&path, operation, PATIENCE) {
+            Ok(Some(held)) => Ok(held),
+            Ok(None) => Err(RemoteError::Io { path, cause: io::ErrorKind::ResourceBusy.into() }),
+            Err(cause) => Err(RemoteError::Io { path, cause }),
+        }
     }
 
     /// What is known of a source, and its tree, if they are there and whole.
@@ -155,7 +172,7 @@ impl RemoteCache {
             return Ok(None);
         }
         self.is_ours()?;
-        let _nothing_is_removed = self.hold(FlockOperation::LockShared)?;
+        let _nothing_is_removed = self.hold(Hold::Shared)?;
         let Some(record) = Record::read(&path, location) else { return Ok(None) };
         let Some(tree) = self.open_tree(&record.tree, record.manifest) else { return Ok(None) };
         // Whoever cleans up sees that it is needed.
@@ -173,6 +190,10 @@ impl RemoteCache {
     }
 
     fn open_any(&self, id: &str) -> Option<OpenTree> {
+        // A name, not a path.
+        if id.contains('/') || id.starts_with('.') {
+            return None;
+        }
         let folder = self.trees().join(id);
         let held = File::open(folder.join("lock")).ok()?;
         flock(&held, FlockOperation::LockShared).ok()?;
@@ -183,7 +204,7 @@ impl RemoteCache {
     /// Begins a tree.
     pub(super) fn begin(&self) -> Result<NewTree, RemoteError> {
         self.prepare()?;
-        let _nothing_is_removed = self.hold(FlockOperation::LockShared)?;
+        let _nothing_is_removed = self.hold(Hold::Shared)?;
         let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.root);
         let folder = folder.map_err(RemoteError::io(&self.root))?.keep();
         let held = lock(&folder.join("lock"), FlockOperation::LockExclusive);
@@ -196,7 +217,7 @@ impl RemoteCache {
 
     /// The tree of this name, if somebody has made it before.
     pub(super) fn find(&self, id: &str) -> Result<Option<OpenTree>, RemoteError> {
-        let _nothing_is_removed = self.hold(FlockOperation::LockShared)?;
+        let _nothing_is_removed = self.hold(Hold::Shared)?;
         Ok(self.open_any(id))
     }
 
@@ -214,7 +235,7 @@ impl RemoteCache {
         // Thousands of files, one wait.
         let folder = File::open(&new.folder).map_err(failed(&new.folder))?;
         syncfs(&folder).map_err(|error| failed(&new.folder)(error.into()))?;
-        let _nothing_is_removed = self.hold(FlockOperation::LockShared)?;
+        let _nothing_is_removed = self.hold(Hold::Shared)?;
         let place = self.trees().join(id);
         match fs::rename(&new.folder, &place) {
             Ok(()) => {}
@@ -267,18 +288,8 @@ impl RemoteCache {
     ) -> Result<Option<File>, RemoteError> {
         self.prepare()?;
         let path = self.record_path(location).with_extension("lock");
-        let begin = Instant::now();
-        loop {
-            match lock(&path, FlockOperation::NonBlockingLockExclusive) {
-                Ok(held) => return Ok(Some(held)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(RemoteError::Io { path, cause: error }),
-            }
-            if begin.elapsed() >= patience {
-                return Ok(None);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let held = lock_within(&path, FlockOperation::NonBlockingLockExclusive, patience);
+        held.map_err(RemoteError::io(path))
     }
 
     /// What is known of a source: when it was fetched, what it is.
@@ -307,7 +318,7 @@ impl RemoteCache {
         self.prepare()?;
         let mut gone = Vec::new();
         {
-            let _alone = self.hold(FlockOperation::LockExclusive)?;
+            let _alone = self.hold(Hold::Alone)?;
             for name in names_in(&self.sources())? {
                 let file = self.sources().join(&name);
                 let age = age_of(&file).unwrap_or_default();
@@ -350,14 +361,6 @@ fn is_occupied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
 }
 
-/// Whether nobody holds the lock of a folder.
-fn is_unused(folder: &Path) -> bool {
-    match File::open(folder.join("lock")) {
-        Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
-}
-
 /// How long ago a file was written.
 fn age_of(file: &Path) -> Option<Duration> {
     fs::metadata(file).and_then(|metadata| metadata.modified()).ok()?.elapsed().ok()
@@ -370,21 +373,4 @@ fn names_in(folder: &Path) -> Result<Vec<String>, RemoteError> {
     let mut names: Vec<String> = names.collect();
     names.sort_unstable();
     Ok(names)
-}
-
-/// Opens a file and locks it. Where it cannot be made or written, reading is enough.
-fn lock(path: &Path, operation: FlockOperation) -> io::Result<File> {
-    let opened = File::options().create(true).append(true).open(path);
-    let file = opened.or_else(|_| File::open(path))?;
-    loop {
-        match flock(&file, operation) {
-            Err(Errno::INTR) => {}
-            result => return result.map(|()| file).map_err(Into::into),
-        }
-    }
-}
-
-fn sync_folder(folder: &Path) -> Result<(), RemoteError> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(RemoteError::io(folder))
 }

@@ -14,7 +14,9 @@ use super::index::{self, Content, Index, IndexFile, IndexSkill};
 use super::manifest::Manifest;
 use super::record::{Part, Record, now};
 use super::update::read_whole;
-use crate::archive::{Admission, ArchiveKind, Executable, Unpacked, UnpackedFile, Writer};
+use crate::archive::{
+    Admission, ArchiveError, ArchiveKind, Executable, Unpacked, UnpackedFile, Writer,
+};
 use crate::beneath::ResourcePath;
 use crate::remote_limits::RemoteLimits;
 
@@ -34,13 +36,11 @@ impl Composed {
             .with_entries(limits.entries.saturating_sub(self.unpacked.entries + 1))
     }
 
-    fn add(&mut self, name: &str, skill: Unpacked) {
-        self.unpacked.bytes += skill.bytes;
-        self.unpacked.entries += skill.entries + 1;
-        self.unpacked.files.extend(skill.files.into_iter().filter_map(|file| {
-            let path = ResourcePath::parse(&format!("{name}/{}", file.path)).ok()?;
-            Some(UnpackedFile { path, ..file })
-        }));
+    fn add(&mut self, name: &str, part: Part, skill: Vec<UnpackedFile>, totals: (u64, usize)) {
+        self.unpacked.bytes += totals.0;
+        self.unpacked.entries += totals.1 + 1;
+        self.unpacked.files.extend(skill);
+        self.parts.insert(name.to_owned(), part);
     }
 }
 
@@ -112,7 +112,7 @@ impl Fetching {
         for skill in skills {
             let limits = composed.left(&self.limits);
             let fetched = self.skill(fetcher, skill, &new, old, &limits);
-            let (skill_part, unpacked) = match fetched {
+            let (part, unpacked) = match fetched {
                 Ok(fetched) => fetched,
                 Err(error) => {
                     let folder = new.files().join(&skill.name);
@@ -130,8 +130,14 @@ impl Fetching {
                     }
                 }
             };
-            composed.add(&skill.name, unpacked);
-            composed.parts.insert(skill.name.clone(), skill_part);
+            let totals = (unpacked.bytes, unpacked.entries);
+            match in_folder(&skill.name, unpacked) {
+                Ok(files) => composed.add(&skill.name, part, files, totals),
+                Err(error) => {
+                    let _ = fs::remove_dir_all(new.files().join(&skill.name));
+                    composed.problems.push(format!("'{}' is left out: {error}", skill.name));
+                }
+            }
         }
         let Composed { mut unpacked, parts, problems } = composed;
         if parts.is_empty() && !skills.is_empty() {
@@ -201,6 +207,10 @@ impl Fetching {
         new: &NewTree,
         limits: &RemoteLimits,
     ) -> Result<Unpacked, RemoteError> {
+        if files.len() > limits.entries {
+            let (limit, most) = ("entries", limits.entries as u64);
+            return Err(ArchiveError::Limit { limit, most }.into());
+        }
         let folder = make_folder(new, name)?;
         let mut progress = |_| {};
         let mut writer = Writer::new(&folder, Admission::new(*limits, u64::MAX), &mut progress);
@@ -258,6 +268,17 @@ impl Fetching {
         }
         Ok(writer.finish())
     }
+}
+
+/// Files of a skill, from the folder above it.
+fn in_folder(name: &str, skill: Unpacked) -> Result<Vec<UnpackedFile>, ArchiveError> {
+    let files = skill.files.into_iter().map(|file| {
+        let text = format!("{name}/{}", file.path);
+        let path = ResourcePath::parse(&text);
+        let path = path.map_err(|cause| ArchiveError::Path { name: text, cause })?;
+        Ok(UnpackedFile { path, ..file })
+    });
+    files.collect()
 }
 
 fn make_folder(new: &NewTree, name: &str) -> Result<std::path::PathBuf, RemoteError> {

@@ -12,6 +12,7 @@ mod fetch;
 mod index;
 mod listing;
 mod location;
+mod locks;
 mod manifest;
 mod record;
 mod update;
@@ -25,6 +26,7 @@ pub use record::SourceStatus;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use prowess_format::Digest;
 
@@ -222,14 +224,18 @@ impl Fetching {
             record.is_fresh(&self.location, limits, now)
                 || record.recent_failure(limits, now).is_some()
         };
-        match self.usable()? {
+        // Who has something to use does not wait long for another one.
+        let patience = match self.usable()? {
             Some((record, tree)) if is_enough(&record) => return Ok((record, tree)),
-            _ => {}
-        }
-        let _one = self.cache.one_at_a_time(&self.location, self.limits.fetch_time())?;
+            Some(_) => Duration::from_secs(self.limits.connect_seconds),
+            None => self.limits.fetch_time(),
+        };
+        let turn = self.cache.one_at_a_time(&self.location, patience)?;
         let old = match self.usable()? {
-            // Somebody else has just asked.
-            Some((record, tree)) if is_enough(&record) => return Ok((record, tree)),
+            // Somebody else has just asked, or does so for long.
+            Some((record, tree)) if turn.is_none() || is_enough(&record) => {
+                return Ok((record, tree));
+            }
             old => old,
         };
         match elsewhere(|| self.update(old, Check::Nothing)) {
