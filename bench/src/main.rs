@@ -6,6 +6,7 @@ mod disclosure;
 mod discovery;
 mod format;
 mod measure;
+mod remote;
 mod results;
 mod runtime;
 
@@ -26,6 +27,7 @@ const BENCHES: &[Bench] = &[
     ("disclosure", disclosure::run),
     ("discovery", discovery::run),
     ("format", format::run),
+    ("remote", remote::run),
     ("runtime", runtime::run),
 ];
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::limits::ScanLimits;
 use crate::merge::Precedence;
+use crate::remote_limits::RemoteLimits;
 use crate::roots::{Environment, Root, RootOrigin};
 use crate::source::Trust;
 
@@ -17,6 +18,8 @@ use crate::source::Trust;
 /// [skills]
 /// sources = ["./skills", "~/team-skills"]  # later ones win; relative to this file
 /// untrusted_sources = ["./downloaded"]     # below all others; they hide nothing that is trusted
+/// trusted_sources = ["https://example.com/skills.zip"]  # above all others, pinned or not
+/// index_origins = ["https://cdn.example.com"]  # where an index of skills may send us
 /// default_roots = true
 /// precedence = "last-wins"                 # or "first-wins", "refuse-ambiguous"
 ///
@@ -29,6 +32,9 @@ use crate::source::Trust;
 /// resources = 10000
 /// resource_depth = 16
 /// resource_bytes = 67108864
+///
+/// [remote]
+/// download_bytes = 67108864                # and the other fields of `RemoteLimits`
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -41,8 +47,12 @@ pub struct Config {
     pub default_roots: Option<bool>,
     /// `skills.precedence`.
     pub precedence: Precedence,
+    /// `skills.index_origins`.
+    pub index_origins: Vec<String>,
     /// `[scan]`.
     pub limits: ScanLimits,
+    /// `[remote]`.
+    pub remote: RemoteLimits,
     /// `[runtime]`, for the engine to read.
     pub runtime: toml::Table,
 }
@@ -84,6 +94,7 @@ impl ConfigError {
 struct File {
     skills: Skills,
     scan: Scan,
+    remote: RemoteLimits,
     runtime: toml::Table,
 }
 
@@ -92,6 +103,8 @@ struct File {
 struct Skills {
     sources: Vec<PathBuf>,
     untrusted_sources: Vec<PathBuf>,
+    trusted_sources: Vec<PathBuf>,
+    index_origins: Vec<String>,
     default_roots: Option<bool>,
     precedence: PrecedenceWord,
 }
@@ -140,22 +153,28 @@ impl Config {
     pub fn read(path: &Path, environment: &Environment) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|cause| ConfigError::Io { path: path.to_owned(), cause })?;
-        let File { skills, scan, runtime } = toml::from_str(&text).map_err(|cause| {
+        let File { skills, scan, remote, runtime } = toml::from_str(&text).map_err(|cause| {
             ConfigError::Invalid { path: path.to_owned(), cause: Box::new(cause) }
         })?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        let resolve = |source: PathBuf, trust: Trust| {
-            let path = folder.join(environment.expand(source));
-            Root::new(path, RootOrigin::Configuration).with_trust(trust)
+        let roots = |sources: Vec<PathBuf>, trust: Option<Trust>| {
+            let paths = sources.into_iter().map(|source| environment.resolve(folder, source));
+            let roots = paths.map(|path| Root::new(path, RootOrigin::Configuration));
+            roots.map(|root| Root { trust, ..root }).collect::<Vec<_>>()
         };
+        let sources = [
+            roots(skills.untrusted_sources, Some(Trust::Untrusted)),
+            roots(skills.sources, None),
+            roots(skills.trusted_sources, Some(Trust::Trusted)),
+        ]
+        .concat();
         let default = ScanLimits::default();
         Ok(Self {
             path: Some(path.to_owned()),
             runtime,
-            sources: (skills.untrusted_sources.into_iter())
-                .map(|source| resolve(source, Trust::Untrusted))
-                .chain(skills.sources.into_iter().map(|source| resolve(source, Trust::Trusted)))
-                .collect(),
+            sources,
+            index_origins: skills.index_origins,
+            remote,
             default_roots: skills.default_roots,
             precedence: match skills.precedence {
                 PrecedenceWord::LastWins => Precedence::LastWins,

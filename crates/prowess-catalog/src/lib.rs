@@ -5,6 +5,8 @@
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(feature = "archive")]
+mod archive;
 mod beneath;
 mod catalog;
 mod config;
@@ -15,6 +17,7 @@ mod labels;
 mod limits;
 mod merge;
 mod read;
+mod remote_limits;
 mod resource;
 mod roots;
 mod scan;
@@ -24,6 +27,10 @@ mod source;
 mod tree_digest;
 mod watch;
 
+#[cfg(feature = "archive")]
+pub use archive::{
+    ArchiveError, ArchiveKind, Executable, Unpacked, UnpackedFile, unpack, unpack_from,
+};
 pub use beneath::{InvalidResourcePath, ResourcePath};
 pub use catalog::{Catalog, CatalogBuilder};
 pub use config::{Config, ConfigError};
@@ -33,6 +40,7 @@ pub use found::{FoundSkill, SourceListing};
 pub use labels::label_of;
 pub use limits::ScanLimits;
 pub use merge::Precedence;
+pub use remote_limits::RemoteLimits;
 pub use resource::{
     LeftOut, LeftOutReason, Resource, ResourceDiscovery, ResourceKind, ResourceListing,
     ResourceScope,
@@ -41,9 +49,14 @@ pub use roots::{Environment, Root, RootOrigin, default_roots, variable_roots};
 pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files, path_not_utf8};
 pub use skill::{CatalogSkill, SourceEntry};
 pub use snapshot::{LookupError, Snapshot};
+#[cfg(feature = "remote")]
+pub use source::{
+    AddressRefused, InvalidLocation, InvalidReach, Location, Lookup, Progress, ProgressSink, Reach,
+    RemoteCache, RemoteError, RemoteSource, SourceStatus, Stage,
+};
 pub use source::{
     Blocking, DirectorySource, MemoryFile, MemorySource, Scope, Source, SourceFactory,
-    SourceFuture, SourceInfo, Trust,
+    SourceFuture, SourceInfo, Trust, UnusableSource,
 };
 pub use tree_digest::TreeDigest;
 pub use watch::{DEBOUNCE, Watch};

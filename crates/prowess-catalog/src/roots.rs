@@ -19,8 +19,10 @@ pub struct Environment {
     pub prowess_home: Option<PathBuf>,
     /// `PROWESS_SKILLS`: paths, separated by colons.
     pub prowess_skills: Option<std::ffi::OsString>,
-    /// `SKILLS_ROOT`: a path.
+    /// `SKILLS_ROOT`: a path or a URL.
     pub skills_root: Option<std::ffi::OsString>,
+    /// `PROWESS_CACHE_DIR`, else `SKILLS_CACHE_DIR`.
+    pub cache: Option<PathBuf>,
 }
 
 impl Environment {
@@ -34,6 +36,9 @@ impl Environment {
             prowess_home: variable("PROWESS_HOME").map(PathBuf::from),
             prowess_skills: variable("PROWESS_SKILLS"),
             skills_root: variable("SKILLS_ROOT"),
+            cache: variable("PROWESS_CACHE_DIR")
+                .or_else(|| variable("SKILLS_CACHE_DIR"))
+                .map(PathBuf::from),
         })
     }
 
@@ -58,6 +63,30 @@ impl Environment {
     pub fn with_skills_root(mut self, path: impl Into<std::ffi::OsString>) -> Self {
         self.skills_root = Some(path.into());
         self
+    }
+
+    /// Sets where what is fetched is kept.
+    pub fn with_cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache = Some(folder.into());
+        self
+    }
+
+    /// Where what is fetched is kept: `PROWESS_CACHE_DIR`, `SKILLS_CACHE_DIR`, or `cache` in
+    /// Prowess' own home.
+    pub fn cache_folder(&self) -> Option<PathBuf> {
+        let named = self.cache.as_ref().map(|folder| self.expand(folder.clone()));
+        let named = named.map(|folder| self.working_directory.join(folder));
+        named.or_else(|| Some(self.prowess_home()?.join("cache")))
+    }
+
+    /// Where a text leads that names a source: a URL as it is, `file://` and other paths from a
+    /// folder on.
+    pub(crate) fn resolve(&self, folder: &Path, source: PathBuf) -> PathBuf {
+        let source = strip_file_scheme(source);
+        match is_url(&source) {
+            true => source,
+            false => folder.join(self.expand(source)),
+        }
     }
 
     /// A path with `~` as the user's home.
@@ -105,29 +134,40 @@ pub enum RootOrigin {
     Flag,
 }
 
-/// A folder to look for skills in.
+/// A folder, an archive or a URL to look for skills in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Root {
-    /// Where.
+    /// Where: a path, or a URL as it was written.
     pub path: PathBuf,
     /// Who put it there.
     pub origin: RootOrigin,
-    /// How far it is believed.
-    pub trust: Trust,
+    /// How far it is believed. Without it a folder is trusted, and what is fetched is only if it
+    /// is pinned.
+    pub trust: Option<Trust>,
 }
 
 impl Root {
-    /// A folder to look for skills in.
+    /// A place to look for skills in.
     pub fn new(path: impl Into<PathBuf>, origin: RootOrigin) -> Self {
-        Self { path: path.into(), origin, trust: Trust::Trusted }
+        Self { path: path.into(), origin, trust: None }
     }
 
     /// Sets how far it is believed.
     pub fn with_trust(mut self, trust: Trust) -> Self {
-        self.trust = trust;
+        self.trust = Some(trust);
         self
     }
+
+    /// The URL, if it is one.
+    pub fn url(&self) -> Option<&str> {
+        self.path.to_str().filter(|_| is_url(&self.path))
+    }
+}
+
+/// Whether a path is a URL.
+fn is_url(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains("://"))
 }
 
 /// Folders inside a project that hold skills, lowest precedence first.
@@ -172,8 +212,8 @@ pub fn variable_roots(environment: &Environment) -> Vec<Root> {
     one.chain(many)
         .filter(|path| !path.as_os_str().is_empty())
         .map(|path| {
-            let path = environment.expand(strip_file_scheme(path));
-            Root::new(environment.working_directory.join(path), RootOrigin::Variable)
+            let path = environment.resolve(&environment.working_directory, path);
+            Root::new(path, RootOrigin::Variable)
         })
         .collect()
 }
@@ -187,20 +227,33 @@ fn is_there(path: &Path) -> bool {
     }
 }
 
-/// Paths between colons, except the colon of `file://`.
+/// Paths between colons, except the colons of URLs.
 fn split_paths(paths: &std::ffi::OsStr) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = Vec::new();
     for part in std::env::split_paths(paths) {
-        match out.last_mut() {
-            Some(scheme) if scheme.as_os_str() == "file" && part.starts_with("//") => {
-                let mut joined = std::ffi::OsString::from("file:");
+        match out.last_mut().filter(|before| belongs_to(before, &part)) {
+            Some(before) => {
+                let mut joined = before.as_os_str().to_owned();
+                joined.push(":");
                 joined.push(part.as_os_str());
-                *scheme = joined.into();
+                *before = joined.into();
             }
-            _ => out.push(part),
+            None => out.push(part),
         }
     }
     out
+}
+
+/// Whether a part behind a colon goes on with the URL before it: behind the scheme, or as the port.
+fn belongs_to(before: &Path, part: &Path) -> bool {
+    let (Some(before), Some(part)) = (before.to_str(), part.to_str()) else { return false };
+    if matches!(before, "file" | "http" | "https") {
+        return part.starts_with("//");
+    }
+    let host = ["http://", "https://"].iter().find_map(|scheme| before.strip_prefix(scheme));
+    let port = part.split('/').next().unwrap_or_default();
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    host.is_some_and(|host| !host.is_empty() && !host.contains(['/', ':'])) && is_port
 }
 
 /// `file:///path` is a path.

@@ -1,19 +1,19 @@
 //! The catalog that the flags, variables and files of this call describe.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use prowess_catalog::{
-    Blocking, Catalog, CatalogSkill, Config, DirectorySource, Environment, LookupError,
-    ResourceListing, ResourceScope, Root, RootOrigin, ScanLimits, Snapshot, default_roots,
-    label_of, variable_roots,
+    Blocking, Catalog, CatalogSkill, Config, DirectorySource, Environment, Location, LookupError,
+    Reach, RemoteCache, RemoteSource, ResourceListing, ResourceScope, Root, RootOrigin, ScanLimits,
+    Snapshot, Source, Trust, UnusableSource, default_roots, label_of, variable_roots,
 };
 use prowess_format::Diagnostic;
 use serde_json::json;
 
 use crate::cli::CatalogArgs;
-use crate::progress;
+use crate::progress::{self, Latest};
 use crate::report;
 use crate::terminal::safe_line;
 
@@ -24,6 +24,12 @@ pub(crate) struct Finder {
     pub(crate) roots: Vec<Root>,
     /// Where Prowess keeps what is its own.
     pub(crate) home: Option<PathBuf>,
+    /// The working directory.
+    pub(crate) folder: PathBuf,
+    /// How far fetching has come.
+    pub(crate) latest: Latest,
+    cache: Option<PathBuf>,
+    reach: Reach,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -39,7 +45,70 @@ impl Finder {
         roots.extend(variable_roots(&environment));
         roots.extend(arguments.sources.iter().map(|path| Root::new(path, RootOrigin::Flag)));
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        Ok(Self { config, roots, home: environment.prowess_home(), runtime })
+        Ok(Self {
+            config,
+            roots,
+            home: environment.prowess_home(),
+            cache: environment.cache_folder(),
+            folder: environment.working_directory,
+            latest: Latest::default(),
+            reach: reach()?,
+            runtime,
+        })
+    }
+
+    /// The same, looking nowhere but there.
+    pub(crate) fn with_roots(self, roots: Vec<Root>) -> Self {
+        Self { roots, ..self }
+    }
+
+    /// Where what is fetched is kept.
+    pub(crate) fn cache(&self) -> anyhow::Result<RemoteCache> {
+        let folder = self.cache.clone();
+        folder.map(RemoteCache::new).context("there is no home; set PROWESS_CACHE_DIR")
+    }
+
+    /// The source at a root, if it is a URL or a file; a folder is not.
+    pub(crate) fn remote(&self, root: &Root) -> anyhow::Result<Option<RemoteSource>> {
+        let path = match root.url() {
+            Some(_) => root.path.clone(),
+            None => self.folder.join(&root.path),
+        };
+        let location = Location::parse(&path.to_string_lossy())?;
+        let is_folder = |path: &Path| !path.is_file() && location.pin().is_none();
+        if location.file().is_some_and(is_folder) {
+            return Ok(None);
+        }
+        let trust = root.trust.unwrap_or(location.trust());
+        let source = RemoteSource::new(location, self.cache()?)
+            .with_trust(trust)
+            .with_limits(self.config.remote)
+            .with_scan_limits(self.config.limits)
+            .with_origins(self.config.index_origins.clone())
+            .with_reach(self.reach.clone())
+            .with_progress(self.latest.sink())
+            .with_blocking(Blocking::Here);
+        Ok(Some(source))
+    }
+
+    fn source(&self, root: &Root) -> Arc<dyn Source> {
+        match self.remote(root) {
+            Ok(Some(source)) => return Arc::new(source),
+            Ok(None) => {}
+            Err(error) => {
+                let (shown, help) = (root.path.display().to_string(), "correct or remove it");
+                return Arc::new(UnusableSource::new(&shown, &format!("{error:#}"), help));
+            }
+        }
+        // `--source skills` is called after the folder that it is in.
+        let absolute = root.path.canonicalize().or_else(|_| std::path::absolute(&root.path));
+        let label = label_of(absolute.as_ref().unwrap_or(&root.path));
+        let source = DirectorySource::new(&root.path)
+            .with_label(label)
+            .with_trust(root.trust.unwrap_or(Trust::Trusted))
+            .with_limits(self.config.limits)
+            .with_blocking(Blocking::Here);
+        Arc::new(source)
     }
 
     /// Looks for skills.
@@ -51,18 +120,12 @@ impl Finder {
     pub(crate) fn refreshed(&self) -> Catalog {
         let mut builder = Catalog::builder().precedence(self.config.precedence);
         for root in &self.roots {
-            // `--source skills` is called after the folder that it is in.
-            let absolute = root.path.canonicalize().or_else(|_| std::path::absolute(&root.path));
-            let label = label_of(absolute.as_ref().unwrap_or(&root.path));
-            let source = DirectorySource::new(&root.path)
-                .with_label(label)
-                .with_trust(root.trust)
-                .with_limits(self.config.limits)
-                .with_blocking(Blocking::Here);
-            builder = builder.shared_source(Arc::new(source));
+            builder = builder.shared_source(self.source(root));
         }
         let catalog = builder.build();
-        progress::while_showing("Looking for skills", || self.runtime.block_on(catalog.refresh()));
+        progress::while_fetching("Looking for skills", &self.latest, || {
+            self.runtime.block_on(catalog.refresh())
+        });
         catalog
     }
 
@@ -82,6 +145,26 @@ impl Finder {
     /// Waits for something that the catalog does.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
+    }
+}
+
+/// Which addresses are connected to: private ones only if `PROWESS_PRIVATE_ADDRESSES` says so. No
+/// `prowess.toml` can say it, since a project that was cloned may bring one.
+fn reach() -> anyhow::Result<Reach> {
+    match std::env::var("PROWESS_PRIVATE_ADDRESSES") {
+        Ok(text) if !text.is_empty() => text.parse::<Reach>().context("PROWESS_PRIVATE_ADDRESSES"),
+        _ => Ok(Reach::default()),
+    }
+}
+
+/// Who put a root there, in a word.
+pub(crate) fn origin(root: &Root) -> &'static str {
+    match root.origin {
+        RootOrigin::User => "user",
+        RootOrigin::Project => "project",
+        RootOrigin::Variable => "variable",
+        RootOrigin::Configuration => "prowess.toml",
+        _ => "flag",
     }
 }
 

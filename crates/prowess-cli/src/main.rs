@@ -10,6 +10,7 @@ mod locate;
 mod progress;
 mod replay;
 mod report;
+mod source_file;
 mod terminal;
 mod tokens;
 
@@ -21,7 +22,7 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use finder::Form;
-use prowess_catalog::ConfigError;
+use prowess_catalog::{ConfigError, InvalidReach, RemoteError};
 use prowess_runtime::{InvalidSettings, RuntimeError, StoreError};
 
 /// How a command ended.
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Info(arguments) => commands::info::run(&arguments),
         Command::Read(arguments) => commands::read::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Source(arguments) => commands::source::run(&arguments.command),
         Command::Call(arguments) => commands::call::run(&arguments),
         Command::Prompt(arguments) => commands::prompt::run(&arguments),
         Command::Budget(arguments) => commands::budget::run(&arguments),
@@ -96,8 +98,11 @@ fn named(error: &anyhow::Error) -> (&'static str, Outcome) {
     if let Some(error) = error.downcast_ref::<ConfigError>() {
         return (error.code(), Outcome::Usage);
     }
-    if error.is::<InvalidSettings>() {
+    if error.is::<InvalidSettings>() || error.is::<InvalidReach>() {
         return ("invalid_config", Outcome::Usage);
+    }
+    if let Some(error) = error.downcast_ref::<RemoteError>() {
+        return (error.code(), Outcome::Findings);
     }
     let code = match (error.downcast_ref::<StoreError>(), error.downcast_ref::<RuntimeError>()) {
         (Some(error), _) => error.code(),

@@ -100,7 +100,10 @@ pub enum Blocking {
 }
 
 impl Blocking {
-    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(super) async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         if self == Self::Here {
             return match tokio::runtime::Handle::current().runtime_flavor() {
                 tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),

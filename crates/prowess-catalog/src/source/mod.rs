@@ -3,10 +3,20 @@
 mod directory;
 mod files;
 mod memory;
+#[cfg(feature = "remote")]
+mod remote;
+mod unusable;
 
 pub use directory::{Blocking, DirectorySource};
 pub(crate) use files::Files;
 pub use memory::{MemoryFile, MemorySource};
+#[cfg(feature = "remote")]
+pub use remote::{
+    AddressRefused, InvalidLocation, InvalidReach, Location, Lookup, Progress, ProgressSink, Reach,
+    RemoteCache, RemoteError, RemoteSource, SourceStatus, Stage,
+};
+
+pub use unusable::UnusableSource;
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -60,3 +60,13 @@ pub(crate) fn names(snapshot: &Snapshot) -> Vec<&str> {
 pub(crate) fn codes(snapshot: &Snapshot) -> Vec<&'static str> {
     snapshot.diagnostics().iter().map(|diagnostic| diagnostic.code.as_str()).collect()
 }
+
+/// Says that a test could not run here, and why. `./dev test` counts and prints it.
+pub(crate) fn skip(test: &str, why: &str) {
+    use std::io::Write;
+    println!("SKIPPED {test}: {why}");
+    if let Ok(log) = std::env::var("PROWESS_SKIP_LOG") {
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        writeln!(log, "{test}: {why}").unwrap();
+    }
+}

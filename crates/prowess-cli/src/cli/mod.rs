@@ -1,11 +1,13 @@
 //! What can be typed.
 
 mod engine;
+mod source;
 
 pub(crate) use engine::{
     BudgetArgs, CallArgs, DemoArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs,
     SessionCommand, SessionImportArgs, SessionShowArgs,
 };
+pub(crate) use source::{SourceAddArgs, SourceArgs, SourceCommand};
 
 use std::path::PathBuf;
 
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Read(ReadArgs),
     /// Show where skills are looked for, what was found, and what is wrong.
     Doctor(DoctorArgs),
+    /// Add, list, refresh and remove sources: archives, URLs, folders.
+    Source(SourceArgs),
     /// Call a tool of the engine in a stored session, and print what comes of it.
     Call(CallArgs),
     /// Print exactly what a model would be sent: system prompt, tools, messages.
@@ -185,6 +189,8 @@ pub(crate) struct CreateArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CatalogArgs {
     /// Look for skills in this folder too; may be repeated, later ones win.
+    ///
+    /// Commands that use skills, and do not check files, take an archive or a URL as well.
     #[arg(long = "source", value_name = "PATH")]
     pub(crate) sources: Vec<PathBuf>,
 
@@ -311,6 +317,7 @@ impl Command {
             Self::Info(arguments) => arguments.json,
             Self::Read(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
+            Self::Source(arguments) => arguments.command.json(),
             Self::Call(arguments) => arguments.json,
             Self::Prompt(arguments) => arguments.json,
             Self::Budget(arguments) => arguments.json,

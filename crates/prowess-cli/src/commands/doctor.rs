@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use anstream::stdout;
-use prowess_catalog::{LeftOutReason, Precedence, ResourceScope, Root, RootOrigin, Snapshot};
+use prowess_catalog::{LeftOutReason, Precedence, ResourceScope, Snapshot};
 use prowess_format::{Code, Diagnostic, Level};
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::cli::{DoctorArgs, Format};
-use crate::finder::Finder;
+use crate::finder::{Finder, origin};
 use crate::progress;
 use crate::report::{self, Report, Section};
 use crate::terminal::safe_line;
@@ -98,16 +98,6 @@ fn left_out(finder: &Finder, snapshot: &Snapshot) -> Vec<Diagnostic> {
         }
     }
     found
-}
-
-fn origin(root: &Root) -> &'static str {
-    match root.origin {
-        RootOrigin::User => "user",
-        RootOrigin::Project => "project",
-        RootOrigin::Variable => "variable",
-        RootOrigin::Configuration => "prowess.toml",
-        _ => "flag",
-    }
 }
 
 /// The skills of a source, hidden ones included.

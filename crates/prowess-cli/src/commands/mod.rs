@@ -17,6 +17,7 @@ pub(crate) mod read;
 pub(crate) mod read_properties;
 pub(crate) mod rules;
 pub(crate) mod session;
+pub(crate) mod source;
 pub(crate) mod to_prompt;
 pub(crate) mod tokens;
 pub(crate) mod validate;

@@ -61,6 +61,12 @@ codes! {
     ShadowedSkill       "shadowed-skill"         [W W W W] "Another skill of the same name hides this one.";
     AmbiguousName       "ambiguous-name"         [E E E E] "Several skills have this name, and none of them is preferred.";
 
+    // Sources.
+    SourceUnavailable   "source-unavailable"     [E E E E] "A source cannot be fetched or unpacked.";
+    SourceOffline       "source-offline"         [W W W W] "A source cannot be fetched; what was fetched before is used.";
+    SourceNotEncrypted  "source-not-encrypted"   [W W W W] "A source is fetched without encryption, and is not pinned.";
+    IndexEntry          "index-entry"            [W W W W] "An entry in an index of skills cannot be used as it is.";
+
     // The fences.
     MissingFrontmatter  "missing-frontmatter"    [E E E E] "The file does not begin with frontmatter.";
     UnclosedFrontmatter "unclosed-frontmatter"   [E E E E] "The frontmatter has no closing fence.";
