@@ -258,6 +258,23 @@ async fn what_a_skill_brings_is_pinned_with_its_text_too() {
     assert_eq!(refused(&world, "tool_y", json!({})).await.as_deref(), Some("tool_not_allowed"));
 }
 
+/// A host, or a state of an earlier version, does not say what a skill brings; its text does.
+#[tokio::test]
+async fn the_text_that_is_pinned_says_what_a_skill_brings_if_the_state_does_not() {
+    let brings = |tool: &str| format!("{X}metadata:\n  include_tools: {tool}\n");
+    let (a, b) = (brings("tool_y"), brings("tool_z"));
+    let world = world(restrict(), &[("a", &a), ("b", &b)]);
+    for (text, expected) in [(with("a", &a), None), (with("a", ""), Some("skill_not_loaded"))] {
+        let digest = prowess_format::Digest::of(text.as_bytes());
+        let skill = Box::new(prowess_runtime::LoadedSkill::new("a", digest));
+        let load = prowess_runtime::Change::Load { skill, model: None };
+        world.runtime.change(&world.session, &world.agent, vec![load]).await.unwrap();
+        assert_eq!(refused(&world, "tool_y", json!({})).await.as_deref(), expected);
+        assert_eq!(refused(&world, "tool_z", json!({})).await.as_deref(), Some("skill_not_loaded"));
+        world.call("unload_skill", json!({"skill": "a"})).await;
+    }
+}
+
 #[tokio::test]
 async fn a_skill_that_is_not_trusted_brings_nothing() {
     let lines = "allowed-tools: tool_x\nmetadata:\n  include_tools: execute\n";
