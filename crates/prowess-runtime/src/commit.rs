@@ -179,7 +179,9 @@ impl Commit<'_> {
             finished.messages.push(Message::answering(result.clone()));
             if let Some(Known::Answered { stored, .. }) = known {
                 // Beside new calls it stands there again, and is answered there again.
-                finished.stored_messages.extend(is_new.then(|| Message::answering(stored.clone())));
+                finished
+                    .stored_messages
+                    .extend(is_new.then(|| Message::answering(ToolResult::clone(stored))));
             } else {
                 if let Some(stub) = &outcome.stub {
                     let digest = self.inner.keep(whole.into_bytes()).await?;

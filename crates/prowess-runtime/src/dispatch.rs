@@ -92,9 +92,9 @@ pub(crate) enum Known {
     /// This very call was committed before, with this result.
     Answered {
         /// As the transcript holds it.
-        stored: ToolResult,
+        stored: Box<ToolResult>,
         /// As the model has seen it.
-        seen: ToolResult,
+        seen: Box<ToolResult>,
     },
     /// It is no id, or that of another call; why.
     Wrong(&'static str),
@@ -230,8 +230,8 @@ impl Batch<'_> {
                 let result = answer_to(messages.as_deref().unwrap_or_default(), call);
                 let is = match result {
                     Some(result) => Known::Answered {
-                        stored: result.clone(),
-                        seen: self.expanded(result.clone()).await?,
+                        stored: Box::new(result.clone()),
+                        seen: Box::new(self.expanded(result.clone()).await?),
                     },
                     None => Known::Wrong("an earlier call had it"),
                 };
