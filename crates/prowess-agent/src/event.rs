@@ -70,7 +70,7 @@ pub enum AgentEvent {
         stop: StopReason,
         /// What it cost.
         usage: Usage,
-        /// How many times a model was asked.
+        /// How many steps a model has answered.
         steps: usize,
     },
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunLimits {
-    /// How many times a model is asked.
+    /// How many steps there are. In each of them a model is asked once, unless a middleware tries
+    /// again.
     pub max_steps: usize,
     /// How many tokens may be sent and received together; the run ends behind the step that
     /// exceeds them.

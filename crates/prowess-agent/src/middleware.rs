@@ -174,7 +174,9 @@ async fn ask(run: &Run, call: ModelCall) -> Result<ModelResponse, AgentError> {
         }
         fold.push(&event);
     }
-    Ok(fold.finish()?)
+    let response = fold.finish()?;
+    run.spend(response.usage());
+    Ok(response)
 }
 
 /// The rest of the way of a tool call. It can be gone again.

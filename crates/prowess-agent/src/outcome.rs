@@ -15,9 +15,9 @@ pub struct RunOutcome {
     pub stop: StopReason,
     /// What the model said last, if it came to say anything.
     pub message: Option<Message>,
-    /// What it cost.
+    /// What it cost: every answer of a model, also one that a middleware did not take.
     pub usage: Usage,
-    /// How many times a model was asked.
+    /// How many steps a model has answered.
     pub steps: usize,
 }
 

@@ -1,7 +1,10 @@
 //! What hooks see of a run.
 
+use std::collections::HashSet;
+use std::sync::{self, PoisonError};
+
 use prowess_runtime::{
-    AgentName, Change, Conversation, Runtime, RuntimeError, SessionKey, SessionState,
+    AgentName, Change, Conversation, Runtime, RuntimeError, SessionKey, SessionState, Usage,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +24,16 @@ pub struct Run {
     pub(crate) conversation: Mutex<Conversation>,
     pub(crate) events: mpsc::Sender<AgentEvent>,
     pub(crate) cancel: CancellationToken,
+    pub(crate) notes: Notes,
+}
+
+/// What a run keeps in mind until it is over.
+#[derive(Default)]
+pub(crate) struct Notes {
+    /// What it has cost so far.
+    spent: sync::Mutex<Usage>,
+    /// The problems that were told.
+    problems: sync::Mutex<HashSet<String>>,
 }
 
 /// Something that a middleware remembers for an agent, in its session.
@@ -98,6 +111,27 @@ impl Run {
     pub async fn set_slot<S: Slot>(&self, value: &S::Value) -> Result<(), AgentError> {
         self.runtime.change(&self.session, &self.agent, vec![S::set(value)?]).await?;
         Ok(())
+    }
+
+    /// What the models have cost that were asked so far, whatever came of their answers.
+    pub fn spent(&self) -> Usage {
+        *self.notes.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn spend(&self, usage: Usage) {
+        *self.notes.spent.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    }
+
+    /// Tells whoever follows the run of a problem, once.
+    pub async fn problem(&self, message: impl Into<String>) {
+        let message = message.into();
+        let is_new = {
+            let problems = self.notes.problems.lock();
+            problems.unwrap_or_else(PoisonError::into_inner).insert(message.clone())
+        };
+        if is_new {
+            self.emit(AgentEvent::Problem { message }).await;
+        }
     }
 
     /// Tells whoever follows the run.

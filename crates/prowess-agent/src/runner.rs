@@ -137,7 +137,8 @@ impl Runner {
         cancel.map(CancellationToken::cancel).is_some()
     }
 
-    /// Begins no more runs, ends those that are under way, and waits for them.
+    /// Begins no more runs, ends those that are under way, and waits for them. A run moves only
+    /// while somebody reads it: one that nobody reads is over when its stream is dropped.
     pub async fn close(&self) {
         loop {
             let over = self.shared.over.notified();

@@ -6,7 +6,6 @@ use prowess_catalog::Catalog;
 use prowess_runtime::{Dialect, RuntimeBuilder, Settings};
 
 use crate::error::AgentError;
-use crate::event::AgentEvent;
 use crate::middleware::{Middleware, ModelCall};
 use crate::model::ChatModel;
 use crate::run::Run;
@@ -25,6 +24,9 @@ impl<F: Fn(&str) -> Option<Arc<dyn ChatModel>> + Send + Sync + 'static> ModelHub
 
 /// The engine as middleware: the listing, the conversation with the text of loaded skills, the
 /// tools of the moment, and the model that a loaded skill asks for.
+///
+/// It decides about tools and messages of a request; a middleware that changes those is added
+/// behind it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -91,7 +93,7 @@ impl SkillsMiddleware {
                 "skill '{skill}' asks for the model '{model}', which is not there; the agent's \
                  own goes on"
             );
-            run.emit(AgentEvent::Problem { message }).await;
+            run.problem(message).await;
         }
         Ok(found)
     }
@@ -116,7 +118,7 @@ impl Middleware for SkillsMiddleware {
             run.runtime.next_request(&mut conversation, system).await?
         };
         for message in prompt.problems {
-            run.emit(AgentEvent::Problem { message }).await;
+            run.problem(message).await;
         }
         call.request.system = prompt.system;
         call.request.tools = prompt.tools;

@@ -15,7 +15,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::outcome::RunOutcome;
-use crate::run::Run;
+use crate::run::{Notes, Run};
 
 /// A run, as a stream of what happens. It moves only while somebody reads it, and nothing of it
 /// is left when it is dropped: what was committed stays, the step that was under way does not.
@@ -44,6 +44,7 @@ impl RunStream {
                 conversation: Mutex::new(conversation),
                 events,
                 cancel,
+                notes: Notes::default(),
             };
             inner.run(&run, turn).await
         });
@@ -86,12 +87,12 @@ impl Stream for RunStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
         loop {
-            if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
-                return Poll::Ready(Some(event));
+            let event = self.events.poll_recv(context);
+            if let Poll::Ready(Some(_)) = event {
+                return event;
             }
-            let Some(work) = &mut self.work else {
-                return Poll::Ready(None);
-            };
+            // When the run is over, what it has told may still be on its way.
+            let Some(work) = &mut self.work else { return event };
             match work.as_mut().poll(context) {
                 Poll::Ready(outcome) => {
                     self.outcome = Some(outcome);

@@ -1,5 +1,6 @@
 //! The loop: ask, carry out, ask again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,9 +56,14 @@ impl Inner {
             }
         };
         for middleware in &self.middleware {
-            middleware.before_agent(run).await?;
+            tokio::select! {
+                biased;
+                done = middleware.before_agent(run) => done?,
+                () = run.cancel.cancelled() => break,
+            }
         }
         self.steps(run, &mut outcome).await?;
+        outcome.usage = run.spent();
         for middleware in self.middleware.iter().rev() {
             middleware.after_agent(run, &mut outcome).await?;
         }
@@ -68,7 +74,7 @@ impl Inner {
         let turn = self.runtime.begin_turn(&run.session, &run.agent, request).await?;
         run.emit(AgentEvent::TurnBegan { turn: turn.number }).await;
         for message in turn.problems {
-            run.emit(AgentEvent::Problem { message }).await;
+            run.problem(message).await;
         }
         self.outcome(run).await
     }
@@ -102,7 +108,8 @@ impl Inner {
     async fn steps(&self, run: &Run, outcome: &mut RunOutcome) -> Result<(), AgentError> {
         loop {
             let is_over = |limit: u64| {
-                outcome.usage.input_tokens.saturating_add(outcome.usage.output_tokens) > limit
+                let spent = run.spent();
+                spent.input_tokens.saturating_add(spent.output_tokens) > limit
             };
             outcome.stop = match () {
                 () if run.cancel.is_cancelled() => StopReason::Cancelled,
@@ -122,13 +129,20 @@ impl Inner {
 
     async fn step(&self, run: &Run, outcome: &mut RunOutcome) -> Result<Stepped, AgentError> {
         let step = outcome.steps + 1;
-        let (response, flow) = match self.ask(run, step).await {
+        // Nobody need listen: a model or a middleware that does not is left.
+        let asked = tokio::select! {
+            biased;
+            asked = self.ask(run, step) => asked,
+            () = run.cancel.cancelled() => Err(ModelError::Cancelled.into()),
+        };
+        let (mut response, flow) = match asked {
             Err(AgentError::Model(ModelError::Cancelled)) => {
                 return Ok(Stepped::Over(StopReason::Cancelled, None));
             }
             response => response?,
         };
         outcome.steps = step;
+        self.name_calls(run, &mut response.message).await;
         self.answered(run, outcome, response, flow).await
     }
 
@@ -160,6 +174,35 @@ impl Inner {
         Ok((response, flow))
     }
 
+    /// An answer is new, and so are its calls: those whose ids are empty or were used before get
+    /// others, so that each is carried out, and the transcript is one that providers take.
+    async fn name_calls(&self, run: &Run, message: &mut Message) {
+        let mut taken: HashSet<String> = HashSet::new();
+        let mut is_changed = false;
+        {
+            let conversation = run.conversation.lock().await;
+            let mut number = conversation.answers();
+            for part in &mut message.parts {
+                let Part::ToolCall(call) = part else { continue };
+                let stem = if call.id.is_empty() { "call".to_owned() } else { call.id.clone() };
+                while call.id.is_empty()
+                    || taken.contains(&call.id)
+                    || conversation.is_answered(&call.id)
+                {
+                    number += 1;
+                    call.id = format!("{stem}-{number}");
+                    is_changed = true;
+                }
+                taken.insert(call.id.clone());
+            }
+        }
+        if is_changed {
+            let message = "the model gave calls ids that are empty or were used before; they got \
+                           others";
+            run.problem(message).await;
+        }
+    }
+
     /// Carries out what the model calls for, and commits what was said.
     async fn answered(
         &self,
@@ -170,7 +213,6 @@ impl Inner {
     ) -> Result<Stepped, AgentError> {
         let ModelResponse { message, finish, .. } = response;
         let usage = message.usage;
-        outcome.usage += usage.unwrap_or_default();
         let step = outcome.steps;
         run.emit(AgentEvent::ModelAnswered { step, message: message.clone(), usage }).await;
         if message.tool_calls().next().is_none() {
@@ -223,8 +265,14 @@ impl CallLayer for ToolLayer<'_> {
         Box::pin(async move {
             run.emit(AgentEvent::ToolCalled { call: call.clone() }).await;
             let tool = call.name.clone();
+            if run.cancel.is_cancelled() {
+                let message = format!("Error: Tool '{tool}' was cancelled before it began.");
+                return ToolOutcome::error("call_cancelled", message);
+            }
             let next = NextTool { run, rest: middleware, leaf };
+            // What has come of a call counts, however late somebody looks.
             tokio::select! {
+                biased;
                 outcome = next.run(call) => outcome,
                 () = run.cancel.cancelled() => ToolOutcome::error(
                     "call_cancelled",

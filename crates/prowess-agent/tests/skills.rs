@@ -10,8 +10,9 @@ use prowess_agent::{
 };
 use prowess_catalog::{Catalog, MemoryFile, MemorySource};
 use prowess_runtime::{
-    AllowedToolsPolicy, Budget, Dialect, Exposure, LoadMode, Message, Placement, PromptRequest,
-    SessionKey, Settings, Tool, ToolCall, ToolDeclaration, ToolOutcome, tool_fn,
+    AllowedToolsPolicy, Budget, Change, Dialect, Exposure, LoadMode, LoadRequest, Message,
+    Placement, PromptRequest, SessionKey, Settings, Tool, ToolCall, ToolDeclaration, ToolOutcome,
+    TurnRequest, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -243,6 +244,74 @@ proptest! {
                 agent.run(RunRequest::new(session(), "Go on.")).await.unwrap();
             }
         });
+    }
+}
+
+/// Somebody else who writes into the session during a step.
+fn meddling(agent: &Arc<std::sync::OnceLock<Agent>>) -> Arc<dyn Tool> {
+    let agent = Arc::clone(agent);
+    let declaration = ToolDeclaration::new("meddle", "Meddles.", json!({"type": "object"}));
+    tool_fn(declaration, move |arguments| {
+        let agent = agent.get().unwrap().clone();
+        async move {
+            let (runtime, name, key) = (agent.runtime(), agent.name(), session());
+            match arguments["how"].as_str() {
+                Some("turn") => {
+                    let turn = TurnRequest::new().with_load(LoadRequest::new("third"));
+                    runtime.begin_turn(&key, name, turn).await.unwrap();
+                }
+                Some("unload") => {
+                    let skill = "deploy".to_owned();
+                    runtime.change(&key, name, vec![Change::Unload { skill }]).await.unwrap();
+                }
+                _ => {
+                    let said = vec![Message::user("Me too.")];
+                    runtime.append(&key, name, said).await.unwrap();
+                }
+            }
+            ToolOutcome::text("meddled")
+        }
+    })
+}
+
+/// Also if somebody else writes into the session, a conversation that is kept says what one that is
+/// read anew says, and every call is answered right behind its message.
+#[tokio::test]
+async fn others_may_write_into_the_session_during_a_run() {
+    for mode in [LoadMode::Session, LoadMode::Turn] {
+        for placement in [Placement::ToolResult, Placement::System] {
+            let settings = Settings::default().with_load_mode(mode).with_placement(placement);
+            let load = |id: &str| ToolCall::new(id, "load_skill", json!({"skill": "deploy"}));
+            let meddle = |id: &str, how: &str| ToolCall::new(id, "meddle", json!({"how": how}));
+            let model = Arc::new(ScriptedModel::new([
+                Reply::calls([load("1")]),
+                Reply::calls([meddle("2", "say")]),
+                Reply::calls([meddle("3", "unload"), call("4", "work")]),
+                Reply::calls([load("5"), meddle("6", "turn")]),
+                Reply::calls([call("7", "work")]),
+                Reply::text("Done."),
+            ]));
+            let own = Arc::new(std::sync::OnceLock::new());
+            let agent = Agent::builder(model.clone())
+                .system("S")
+                .tool(tool("work"))
+                .tool(meddling(&own))
+                .middleware(SkillsMiddleware::new(catalog()).with_settings(settings))
+                .middleware(Compare)
+                .build()
+                .unwrap();
+            own.set(agent.clone()).unwrap();
+            let outcome = agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
+            assert_eq!(outcome.text(), "Done.", "{mode:?} {placement:?}");
+            let stored = agent.runtime().sessions().messages(&session(), agent.name()).await;
+            let stored = stored.unwrap();
+            for (at, message) in stored.iter().enumerate() {
+                for (place, call) in message.tool_calls().enumerate() {
+                    let answer = stored[at + 1 + place].tool_results().next().unwrap();
+                    assert_eq!(answer.call_id, call.id, "{mode:?} {placement:?}");
+                }
+            }
+        }
     }
 }
 

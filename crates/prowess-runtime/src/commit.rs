@@ -153,7 +153,8 @@ impl Commit<'_> {
         let calls = step.batch.calls;
         // What is repeated as a whole is in the transcript already.
         let answered = step.known.values().filter(|known| known.is_answered()).count();
-        if answered < calls.len() || calls.is_empty() {
+        let is_new = answered < calls.len() || calls.is_empty();
+        if is_new {
             finished.stored_messages.push(step.batch.step.message.clone());
         }
         for (at, (call, ran)) in calls.iter().zip(&step.ran).enumerate() {
@@ -182,7 +183,12 @@ impl Commit<'_> {
                 expansion: None,
             };
             finished.messages.push(Message::answering(result.clone()));
-            if !known.is_some_and(Known::is_answered) {
+            if let Some(Known::Answered { stored, .. }) = known {
+                // Beside new calls it stands there again, and is answered there again.
+                finished
+                    .stored_messages
+                    .extend(is_new.then(|| Message::answering(ToolResult::clone(stored))));
+            } else {
                 if let Some(stub) = &outcome.stub {
                     let digest = self.inner.keep(whole.into_bytes()).await?;
                     let skill = outcome.skill.clone().unwrap_or_default();

@@ -2,7 +2,7 @@
 //! event.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -90,19 +90,24 @@ impl Ran {
 /// What the id of a call says before it runs.
 pub(crate) enum Known {
     /// This very call was committed before, with this result.
-    Answered(ToolResult),
+    Answered {
+        /// As the transcript holds it.
+        stored: Box<ToolResult>,
+        /// As the model has seen it.
+        seen: Box<ToolResult>,
+    },
     /// It is no id, or that of another call; why.
     Wrong(&'static str),
 }
 
 impl Known {
     pub(crate) fn is_answered(&self) -> bool {
-        matches!(self, Self::Answered(_))
+        matches!(self, Self::Answered { .. })
     }
 
     pub(crate) fn outcome(&self, call: &ToolCall) -> ToolOutcome {
         match self {
-            Self::Answered(result) => again(result),
+            Self::Answered { seen, .. } => again(seen),
             Self::Wrong(cause) => {
                 let data = json!({"tool": call.name, "call": call.id, "cause": cause});
                 ToolOutcome::failed("invalid_call_id", data)
@@ -212,10 +217,11 @@ impl Batch<'_> {
     ) -> Result<BTreeMap<usize, Known>, RuntimeError> {
         let mut known = BTreeMap::new();
         let mut messages = None;
+        let mut ids = HashSet::with_capacity(self.calls.len());
         for (at, call) in self.calls.iter().enumerate() {
             if call.id.is_empty() {
                 known.insert(at, Known::Wrong("it is empty"));
-            } else if self.calls[..at].iter().any(|other| other.id == call.id) {
+            } else if !ids.insert(call.id.as_str()) {
                 known.insert(at, Known::Wrong("another call of this step has it"));
             } else if state.has_call(&call.id) {
                 if messages.is_none() {
@@ -223,7 +229,10 @@ impl Batch<'_> {
                 }
                 let result = answer_to(messages.as_deref().unwrap_or_default(), call);
                 let is = match result {
-                    Some(result) => Known::Answered(self.expanded(result.clone()).await?),
+                    Some(result) => Known::Answered {
+                        stored: Box::new(result.clone()),
+                        seen: Box::new(self.expanded(result.clone()).await?),
+                    },
                     None => Known::Wrong("an earlier call had it"),
                 };
                 known.insert(at, is);

@@ -242,6 +242,23 @@ async fn a_call_with_the_id_of_another_call_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_repeated_beside_a_new_one_is_answered_behind_both_messages() {
+    let world = Plan::new().skill("a", "Text of a").skill("b", "Text of b").build();
+    let load = |id: &str, skill: &str| {
+        prowess_runtime::ToolCall::new(id, "load_skill", json!({"skill": skill}))
+    };
+    world.step(vec![load("x", "a")]).await;
+    world.step(vec![load("x", "a"), load("y", "b")]).await;
+    let stored = world.messages().await;
+    let answered: Vec<&str> =
+        stored.iter().flat_map(Message::tool_results).map(|it| it.call_id.as_str()).collect();
+    assert_eq!(answered, ["x", "x", "y"]);
+    let results: Vec<_> = stored.iter().flat_map(Message::tool_results).collect();
+    assert_eq!(results[0], results[1], "as a stub, both times");
+    assert_eq!(world.events_of(EventKind::SkillLoaded).len(), 2, "nothing ran twice");
+}
+
+#[tokio::test]
 async fn a_call_that_was_blocked_is_answered_the_same_way_again() {
     let world = Plan::new()
         .skill("sql", "Body")

@@ -368,7 +368,7 @@ async fn a_tool_behind_skill_tool_is_asked_the_same() {
 
 #[tokio::test]
 async fn the_answer_to_a_request_is_judged_by_what_the_request_held() {
-    let settings = restrict().with_load_mode(LoadMode::Once);
+    let settings = restrict().with_load_mode(LoadMode::Once).with_exposure(Exposure::OnLoad);
     let lines = "allowed-tools: tool_x\nmetadata:\n  include_tools: tool_y\n";
     let world = world(settings, &[("a", lines)]);
     let request = async || {
@@ -380,12 +380,15 @@ async fn the_answer_to_a_request_is_judged_by_what_the_request_held() {
         results.filter(|result| result.content.contains("Body of a.")).count()
     };
     world.load("a").await;
-    assert_eq!(holds(&request().await), 1);
+    let declares = |prompt: &Prompt| prompt.tools.iter().any(|tool| tool.name == "tool_y");
+    let first = request().await;
+    assert_eq!((holds(&first), declares(&first)), (1, true));
     // The model answers that request: the skill restricts, and its tool is open.
     assert_eq!(refused(&world, "execute", json!({})).await.as_deref(), Some("tool_not_allowed"));
     assert_eq!(refused(&world, "tool_y", json!({})).await, None);
-    // The next one does not hold it, and so is not judged by it.
-    assert_eq!(holds(&request().await), 0);
+    // The next one does not hold it, does not declare its tools, and is not judged by it.
+    let second = request().await;
+    assert_eq!((holds(&second), declares(&second)), (0, false));
     assert_eq!(refused(&world, "execute", json!({})).await, None);
     assert_eq!(refused(&world, "tool_y", json!({})).await.as_deref(), Some("skill_not_loaded"));
     // Asked for again in the answer, it is given again, once.

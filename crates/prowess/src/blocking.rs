@@ -61,12 +61,11 @@ impl Runner {
         mut tell: impl FnMut(AgentEvent),
     ) -> Result<RunOutcome, AgentError> {
         let mut run = self.inner.stream(user, session, message);
-        self.tokio.block_on(async {
-            while let Some(event) = run.next_event().await {
-                tell(event);
-            }
-            run.outcome().await
-        })
+        // Whoever is told may block, or call this runner again.
+        while let Some(event) = self.tokio.block_on(run.next_event()) {
+            tell(event);
+        }
+        self.tokio.block_on(run.outcome())
     }
 
     /// Goes on with a turn that did not come to its end.

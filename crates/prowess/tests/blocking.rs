@@ -34,6 +34,20 @@ fn turns_can_be_run_without_async_code() {
 }
 
 #[test]
+fn whoever_is_told_may_block_and_call_the_runner_again() {
+    let replies = [Reply::text("One."), Reply::text("Two.")];
+    let agent = Agent::builder(Arc::new(ScriptedModel::new(replies))).build().unwrap();
+    let runner = Runner::new("app", agent).unwrap();
+    let mut said = Vec::new();
+    let outcome = runner.run_with("alice", "1", "Go.", |event| {
+        if matches!(event, AgentEvent::ModelAnswered { .. }) {
+            said.push(runner.run("alice", "2", "Go.").unwrap().text());
+        }
+    });
+    assert_eq!((outcome.unwrap().text().as_str(), said.as_slice()), ("One.", &["Two.".into()][..]));
+}
+
+#[test]
 fn a_run_can_be_cancelled_from_another_thread() {
     let reply = Reply::text("Never.").after(Duration::from_secs(60));
     let agent = Agent::builder(Arc::new(ScriptedModel::new([reply]))).build().unwrap();

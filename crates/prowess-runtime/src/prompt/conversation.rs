@@ -56,6 +56,16 @@ impl Conversation {
         &self.agent
     }
 
+    /// How many calls are answered in it, as far as it was read.
+    pub fn answers(&self) -> usize {
+        self.held.results.len()
+    }
+
+    /// Whether a call of this id is answered in it, as far as it was read.
+    pub fn is_answered(&self, call_id: &str) -> bool {
+        self.held.results.contains(call_id)
+    }
+
     /// Takes in a step that was committed: what the model said, and what its calls came to.
     pub fn take_step(&mut self, said: &Message, result: &StepResult) {
         let messages = std::iter::once(said).chain(&result.messages);
@@ -135,7 +145,8 @@ impl Runtime {
         let state = self.refreshed(conversation, &skills).await?;
         let Conversation { session, agent, messages, held, problems, .. } = conversation;
         let scope = scope_of(session, agent);
-        let view = View { inner, state: &state, skills: &skills, scope: &scope };
+        let next = state.unsent();
+        let view = View { inner, state: &next, skills: &skills, scope: &scope };
         let mut problems = problems.clone();
         let (system, tools) = view.system(system, &mut problems).await?;
         let messages = match view.lost_context(held, &mut problems).await? {

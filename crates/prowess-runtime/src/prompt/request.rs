@@ -86,7 +86,7 @@ impl Runtime {
         };
         let view = View {
             inner: &self.inner,
-            state: &state,
+            state: &state.unsent(),
             skills: &skills,
             scope: &scope_of(session, agent),
         };

@@ -1,5 +1,8 @@
 //! How a session's state changes: by deltas, in the order of calls, each of them once.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use prowess_format::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -204,21 +207,22 @@ impl SessionState {
         let mut ordered: Vec<&StateDelta> = deltas.iter().collect();
         ordered.sort_by_key(|delta| (delta.call_index, delta.call_id.as_str()));
         let mut outcomes: Vec<(String, Applied)> = Vec::with_capacity(ordered.len());
+        let mut seen = HashSet::with_capacity(ordered.len());
+        let mut new = Vec::new();
         for delta in ordered {
-            if outcomes.iter().any(|(call, _)| *call == delta.call_id) {
+            if !seen.insert(delta.call_id.as_str()) {
                 continue;
             }
             let applied = match self.has_call(&delta.call_id) {
                 true => Applied::default(),
-                false => self.apply_one(delta, caps),
+                false => {
+                    new.push(delta.call_id.clone());
+                    self.apply_one(delta, caps)
+                }
             };
             outcomes.push((delta.call_id.clone(), applied));
         }
-        for (call, _) in &outcomes {
-            if !self.has_call(call) {
-                self.calls.push_back(call.clone());
-            }
-        }
+        self.calls.extend(new);
         let most = REMEMBERED_CALLS.max(outcomes.len());
         let surplus = self.calls.len().saturating_sub(most);
         self.calls.drain(..surplus);
@@ -380,6 +384,15 @@ impl SessionState {
             evicted.push(name);
         }
         Ok(())
+    }
+
+    /// As the next request holds it: without the skills that were to be held once and were.
+    pub(crate) fn unsent(&self) -> Cow<'_, Self> {
+        let mut next = Cow::Borrowed(self);
+        for skill in self.loaded.iter().filter(|skill| skill.sent) {
+            next.to_mut().unload(&skill.name);
+        }
+        next
     }
 
     fn unload(&mut self, name: &str) {
