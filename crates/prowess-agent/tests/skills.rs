@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use prowess_agent::{
-    Agent, AgentEvent, ChatModel, Reply, RunRequest, Runner, ScriptedModel, SkillsMiddleware,
-    create_deep_agent,
+    Agent, AgentBuilder, AgentEvent, ChatModel, Reply, RunRequest, Runner, ScriptedModel,
+    SkillsMiddleware, create_deep_agent,
 };
 use prowess_catalog::{Catalog, MemoryFile, MemorySource};
 use prowess_runtime::{
@@ -90,7 +90,7 @@ async fn row_5_restrictions_accumulate_across_skills() {
     let restrict = |it: Settings| it.with_allowed_tools_policy(AllowedToolsPolicy::Restrict);
     let tools = ["tool_x", "tool_z", "execute"].map(tool);
     let builder = Agent::builder(model.clone()).middleware(deepagents(restrict));
-    let agent = tools.into_iter().fold(builder, |it, tool| it.tool(tool)).build().unwrap();
+    let agent = tools.into_iter().fold(builder, AgentBuilder::tool).build().unwrap();
     agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
     assert_eq!(errors(&model), [false, false, true, true, false, false, false, true]);
 }

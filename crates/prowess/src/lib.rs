@@ -2,7 +2,7 @@
 //!
 //! This crate holds nothing of its own but [`blocking`]; it gathers the others:
 //!
-//! - [`format`]: `SKILL.md` texts, diagnostics, lint profiles;
+//! - [`format`](mod@format): `SKILL.md` texts, diagnostics, lint profiles;
 //! - [`catalog`]: sources of skills, snapshots, resources;
 //! - [`runtime`]: the engine: sessions, listing, load tools, gate, policy, dialects, events;
 //! - [`agent`]: models, middleware, the loop, runners;
