@@ -137,10 +137,12 @@ fn as_fetched(
             false => listing.diagnostics.push(damaged(&path)),
         }
     }
-    for path in tree.manifest.paths() {
-        let is_text = matches!(path.rsplit('/').next(), Some("SKILL.md" | "skill.md"));
-        if is_text && std::fs::symlink_metadata(tree.files.join(path)).is_err() {
-            listing.diagnostics.push(damaged(Path::new(path)));
+    // Only if some are not there it is asked which ones.
+    if tree.manifest.texts().count() > scanned.skills.len() {
+        for path in tree.manifest.texts() {
+            if std::fs::symlink_metadata(tree.files.join(path)).is_err() {
+                listing.diagnostics.push(damaged(Path::new(path)));
+            }
         }
     }
     let root = tree.files.display().to_string();

@@ -79,9 +79,10 @@ impl Manifest {
         })
     }
 
-    /// The paths of all files.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(|start| self.path_at(*start))
+    /// The paths of all files that can be the text of a skill.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let paths = self.lines.iter().map(|start| self.path_at(*start));
+        paths.filter(|path| matches!(path.rsplit('/').next(), Some("SKILL.md" | "skill.md")))
     }
 
     /// The files below a folder, with their paths in it.
@@ -124,7 +125,7 @@ impl Manifest {
 
 /// Where the lines behind the first one begin.
 fn starts(text: &str) -> Vec<u32> {
-    let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+    let ends = text.match_indices('\n');
     let mut starts: Vec<u32> = ends.filter_map(|(at, _)| u32::try_from(at + 1).ok()).collect();
     starts.pop();
     starts
