@@ -53,11 +53,14 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Something to time, in an empty folder.
+type Contender<'a> = &'a dyn Fn(&Path) -> Result<()>;
+
 /// The median wall seconds of work in an empty folder of its own, contenders taking turns.
 fn medians<const N: usize>(
     rounds: usize,
     work: &Path,
-    contenders: [&dyn Fn(&Path) -> Result<()>; N],
+    contenders: [Contender<'_>; N],
 ) -> Result<[f64; N]> {
     let mut samples: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
     for _ in 0..rounds {
