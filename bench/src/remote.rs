@@ -35,7 +35,8 @@ pub(crate) fn run() -> Result<Vec<Row>> {
         (ArchiveKind::Tar, "skills.tar", ["tar", "cf"], "tar"),
     ] {
         let archive = work.path().join(name);
-        let what = format!("{peer} to unpacking {SKILLS} skills from {name}, wall");
+        let place = if work.path().starts_with(in_memory) { "memory" } else { "a disk" };
+        let what = format!("{peer} to unpacking {SKILLS} skills from {name} into {place}, wall");
         let mut packed = Command::new(pack[0]);
         match packed.arg(pack[1]).arg(&archive).arg(".").current_dir(&skills).status() {
             Ok(status) => ensure!(status.success(), "{} failed", pack[0]),
@@ -52,7 +53,7 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Work in a folder.
+/// Something to time, in an empty folder.
 type Contender<'a> = &'a dyn Fn(&Path) -> Result<()>;
 
 /// The median wall seconds of work in an empty folder of its own, contenders taking turns.

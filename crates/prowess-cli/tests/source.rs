@@ -190,6 +190,64 @@ fn skills_root_may_be_a_url_and_the_cache_is_where_it_was_put() {
     assert_eq!(names(&prowess(&sandbox, &variables, &["list", "--json"])), ["one", "two"]);
 }
 
+/// A server that speaks TLS, with a certificate that this authority has signed.
+fn tls_server(authority: &rcgen::CertifiedIssuer<'_, rcgen::KeyPair>, content: Vec<u8>) -> u16 {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let names = vec!["127.0.0.1".to_owned()];
+    let signed = rcgen::CertificateParams::new(names).unwrap().signed_by(&key, authority).unwrap();
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der());
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![signed.der().clone()], key.into())
+        .unwrap();
+    let config = std::sync::Arc::new(config);
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            let connection = rustls::ServerConnection::new(std::sync::Arc::clone(&config)).unwrap();
+            let mut stream = rustls::StreamOwned::new(connection, stream.unwrap());
+            let mut request = [0; 4096];
+            // Whoever does not believe the certificate asks nothing.
+            if std::io::Read::read(&mut stream, &mut request).is_ok() {
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len());
+                let _ =
+                    std::io::Write::write_all(&mut stream, &[head.as_bytes(), &content].concat());
+                let _ = std::io::Write::flush(&mut stream);
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn https_is_spoken_and_certificates_are_verified() {
+    let sandbox = Sandbox::new();
+    let mut parameters = rcgen::CertificateParams::new(Vec::<String>::new()).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let authority = rcgen::CertifiedIssuer::self_signed(parameters, key).unwrap();
+    let port = tls_server(&authority, zip_of_skills(&["one"], "text"));
+    let url = format!("https://127.0.0.1:{port}/skills.zip");
+    let list = |variables: &[(&str, &str)]| {
+        let variables = [&[ALLOWED, ("SKILLS_ROOT", url.as_str())], variables].concat();
+        prowess(&sandbox, &variables, &["list", "--json"])
+    };
+    let unknown = list(&[]);
+    assert_eq!(
+        (names(&unknown).len(), codes(&unknown)),
+        (0, vec!["source-unavailable".to_owned()])
+    );
+    let text = unknown.json()["diagnostics"][0]["message"].as_str().unwrap().to_owned();
+    assert!(text.contains("certificate"), "{text}");
+    let file = sandbox.write("authority.pem", authority.pem());
+    let known = list(&[("SSL_CERT_FILE", file.to_str().unwrap())]);
+    assert_eq!((names(&known), codes(&known)), (vec!["one".to_owned()], vec![]));
+}
+
 #[test]
 fn archives_on_this_machine_are_sources() {
     let sandbox = Sandbox::new();

@@ -138,7 +138,7 @@ fn as_fetched(
         }
     }
     // Only if some are not there it is asked which ones.
-    if tree.manifest.texts().count() > scanned.skills.len() {
+    if tree.manifest.texts().count() > listing.skills.len() {
         for path in tree.manifest.texts() {
             if std::fs::symlink_metadata(tree.files.join(path)).is_err() {
                 listing.diagnostics.push(damaged(Path::new(path)));
