@@ -21,6 +21,7 @@ const SKILLS: usize = 1_000;
 /// How often contenders take turns; whoever waits for the disk does so less often.
 const ROUNDS: usize = 9;
 const ROUNDS_ON_DISK: usize = 3;
+const ROUNDS_OF_STARTS: usize = 101;
 
 pub(crate) fn run() -> Result<Vec<Row>> {
     let skills = project(SKILLS)?.join(".claude/skills");
@@ -164,7 +165,7 @@ fn starting(skills: &Path, archive: &Path, work: &Path) -> Result<Vec<Row>> {
         Ok(())
     };
     let [plain, cached, plain_list, cached_list] =
-        medians(21, work, [&plain, &cached, &|_| list(skills), &|_| list(archive)])?;
+        medians(ROUNDS_OF_STARTS, work, [&plain, &cached, &|_| list(skills), &|_| list(archive)])?;
     let row = |what: &str, ours: f64, floor: f64| {
         let what = format!("{SKILLS} skills: {what}, wall");
         Row::at_most(&what, ours / floor, 1.2, &format!("{} to {}", ms(ours), ms(floor)))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! trees/<digest>.<kind>/files/…     never changed once they are there
-//!                       manifest    what they hold
+//!                       manifest…   what they hold
 //!                       lock        held by whoever uses the tree
 //! sources/<digest>.json             which tree a source is
 //! .new-…                            not whole yet; held by whoever makes it
@@ -65,7 +65,8 @@ pub(super) struct OpenTree {
 impl OpenTree {
     /// Whether every file still holds what it held. Reads everything.
     pub(super) fn is_whole(&self) -> bool {
-        self.manifest.files().all(|(path, digest)| {
+        let Some(mut files) = self.manifest.files() else { return false };
+        files.all(|(path, digest)| {
             let content = File::open(self.files.join(path)).and_then(digest_of);
             content.is_ok_and(|actual| actual == digest)
         })
@@ -197,7 +198,7 @@ impl RemoteCache {
         let folder = self.trees().join(id);
         let held = File::open(folder.join("lock")).ok()?;
         flock(&held, FlockOperation::LockShared).ok()?;
-        let manifest = Manifest::parse(fs::read_to_string(folder.join("manifest")).ok()?)?;
+        let manifest = Manifest::read(&folder)?;
         Some(OpenTree { id: id.to_owned(), files: folder.join("files"), manifest, _lock: held })
     }
 
@@ -230,8 +231,7 @@ impl RemoteCache {
     ) -> Result<OpenTree, RemoteError> {
         let failed = |path: &Path| RemoteError::io(path.to_owned());
         let _ = fs::remove_file(new.payload());
-        let path = new.folder.join("manifest");
-        fs::write(&path, manifest.text()).map_err(failed(&path))?;
+        manifest.write(&new.folder).map_err(failed(&new.folder))?;
         // Thousands of files, one wait.
         let folder = File::open(&new.folder).map_err(failed(&new.folder))?;
         syncfs(&folder).map_err(|error| failed(&new.folder)(error.into()))?;

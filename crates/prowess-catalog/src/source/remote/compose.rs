@@ -251,7 +251,8 @@ impl Fetching {
         let folder = make_folder(new, name)?;
         let mut progress = |_| {};
         let mut writer = Writer::new(&folder, Admission::new(*limits, u64::MAX), &mut progress);
-        for file in old.manifest.below(name) {
+        let unknown = || ArchiveError::Damaged { cause: std::io::ErrorKind::NotFound.into() };
+        for file in old.manifest.below(name).ok_or_else(unknown)? {
             let path = old.files.join(name).join(file.path.as_str());
             let mut content = File::open(&path).map_err(RemoteError::io(&path))?;
             let bytes = content.metadata().map_err(RemoteError::io(&path))?.len();

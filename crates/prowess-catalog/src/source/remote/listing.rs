@@ -132,13 +132,13 @@ fn as_fetched(
     };
     for skill in &scanned.skills {
         let path = skill.path();
-        match tree.manifest.digest_of(&path.to_string_lossy()) == Some(skill.digest) {
+        match tree.manifest.is_text_of(&path.to_string_lossy(), &skill.digest) {
             true => listing.skills.push(Arc::clone(skill)),
             false => listing.diagnostics.push(damaged(&path)),
         }
     }
     // Only if some are not there it is asked which ones.
-    if tree.manifest.texts().count() > listing.skills.len() {
+    if tree.manifest.texts().len() > listing.skills.len() {
         for path in tree.manifest.texts() {
             if std::fs::symlink_metadata(tree.files.join(path)).is_err() {
                 listing.diagnostics.push(damaged(Path::new(path)));

@@ -1,6 +1,9 @@
 //! What a fetched tree holds, file by file.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use prowess_format::Digest;
 
@@ -8,13 +11,17 @@ use crate::archive::{ArchiveError, Executable, Unpacked, UnpackedFile};
 use crate::beneath::ResourcePath;
 use crate::remote_limits::RemoteLimits;
 
-/// What a tree held when it was fetched: one line per file, in the order of paths. Whatever is read
-/// from the tree later is compared with it.
+/// What a tree held when it was fetched. Whatever is read from the tree later is compared with it.
+///
+/// The texts of skills are in one file, which every start reads, and all other files in a second
+/// one, which is read when one of them is.
 #[derive(Debug)]
 pub(super) struct Manifest {
-    text: String,
-    /// Where lines begin.
-    lines: Vec<u32>,
+    texts: Lines,
+    others: OnceLock<Option<Lines>>,
+    others_digest: Digest,
+    /// Where the second file is.
+    folder: PathBuf,
     pub(super) totals: Totals,
 }
 
@@ -28,77 +35,97 @@ pub(super) struct Totals {
 }
 
 const VERSION: &str = "prowess-tree-1";
-/// `<64 digits> <x or -> `
-const PREFIX: usize = 67;
+const TEXTS: &str = "manifest";
+const OTHERS: &str = "manifest-others";
+
+/// Whether a file can be the text of a skill.
+fn is_text(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("SKILL.md" | "skill.md"))
+}
 
 impl Manifest {
     /// The manifest of what was unpacked.
     pub(super) fn of(unpacked: &Unpacked, archive_bytes: u64) -> Self {
         let Unpacked { files, bytes, entries, .. } = unpacked;
-        let mut text = format!("{VERSION} {bytes} {entries} {archive_bytes}\n");
-        for UnpackedFile { path, digest, executable, .. } in files {
-            let mark = if *executable == Executable::Yes { 'x' } else { '-' };
-            let _ = writeln!(text, "{} {mark} {path}", digest.hex());
-        }
+        let is_text = |file: &&UnpackedFile| is_text(file.path.as_str());
+        let others = Lines::of(String::new(), files.iter().filter(|file| !is_text(file)));
+        let others_digest = others.digest();
+        let hex = others_digest.hex();
+        let first = format!("{VERSION} {bytes} {entries} {archive_bytes} {hex}\n");
+        let texts = Lines::of(first, files.iter().filter(is_text));
         let totals = Totals { bytes: *bytes, entries: *entries as u64, archive_bytes };
-        let lines = starts(&text);
-        Self { text, lines, totals }
+        let others = OnceLock::from(Some(others));
+        Self { texts, others, others_digest, folder: PathBuf::new(), totals }
     }
 
-    /// Reads a manifest; `None` if it is none.
-    pub(super) fn parse(text: String) -> Option<Self> {
+    /// Reads the manifest of a tree; `None` if it is none.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read_to_string(folder.join(TEXTS)).ok()?;
         let mut words = text.lines().next()?.split(' ');
         if words.next()? != VERSION || !text.ends_with('\n') {
             return None;
         }
         let mut number = || words.next()?.parse::<u64>().ok();
         let totals = Totals { bytes: number()?, entries: number()?, archive_bytes: number()? };
-        let lines = starts(&text);
-        Some(Self { text, lines, totals })
+        let others_digest = words.next()?.parse().ok()?;
+        let mut texts = Lines::new(text);
+        texts.starts.remove(0);
+        let folder = folder.to_owned();
+        Some(Self { texts, others: OnceLock::new(), others_digest, folder, totals })
     }
 
-    pub(super) fn text(&self) -> &str {
-        &self.text
+    /// Writes it into the folder of a tree.
+    pub(super) fn write(&self, folder: &Path) -> std::io::Result<()> {
+        let others = self.others().map_or("", |others| &others.text);
+        fs::write(folder.join(OTHERS), others)?;
+        fs::write(folder.join(TEXTS), &self.texts.text)
     }
 
+    /// What identifies it, and thereby everything that the tree held.
     pub(super) fn digest(&self) -> Digest {
-        Digest::of(self.text.as_bytes())
+        self.texts.digest()
+    }
+
+    /// All files but the texts; `None` if that cannot be told any more.
+    fn others(&self) -> Option<&Lines> {
+        let read = || {
+            let text = fs::read_to_string(self.folder.join(OTHERS)).ok()?;
+            (Digest::of(text.as_bytes()) == self.others_digest).then(|| Lines::new(text))
+        };
+        self.others.get_or_init(read).as_ref()
     }
 
     /// What a file held.
     pub(super) fn digest_of(&self, path: &str) -> Option<Digest> {
-        let at = self.lines.binary_search_by(|start| self.path_at(*start).cmp(path)).ok()?;
-        self.text[self.lines[at] as usize..].get(..64)?.parse().ok()
+        let lines = if is_text(path) { &self.texts } else { self.others()? };
+        lines.find(path)?.digest()
     }
 
-    /// All files and what they held.
-    pub(super) fn files(&self) -> impl Iterator<Item = (&str, Digest)> {
-        self.lines.iter().filter_map(|start| {
-            let digest = self.text[*start as usize..].get(..64)?.parse().ok()?;
-            Some((self.path_at(*start), digest))
-        })
+    /// Whether a text of a skill held this.
+    pub(super) fn is_text_of(&self, path: &str, digest: &Digest) -> bool {
+        self.texts.find(path).is_some_and(|line| line.hex() == digest.hex())
+    }
+
+    /// All files and what they held; `None` if that cannot be told any more.
+    pub(super) fn files(&self) -> Option<impl Iterator<Item = (&str, Digest)>> {
+        let lines = self.texts.iter().chain(self.others()?.iter());
+        Some(lines.filter_map(|line| Some((line.path(), line.digest()?))))
     }
 
     /// The paths of all files that can be the text of a skill.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        let paths = self.lines.iter().map(|start| self.path_at(*start));
-        paths.filter(|path| matches!(path.rsplit('/').next(), Some("SKILL.md" | "skill.md")))
+    pub(super) fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.texts.starts.iter().map(|start| self.texts.at(*start).path())
     }
 
-    /// The files below a folder, with their paths in it.
-    pub(super) fn below(&self, folder: &str) -> Vec<UnpackedFile> {
+    /// The files below a folder, with their paths in it; `None` if that cannot be told any more.
+    pub(super) fn below(&self, folder: &str) -> Option<Vec<UnpackedFile>> {
         let prefix = format!("{folder}/");
-        let files = self.lines.iter().filter_map(|start| {
-            let path = self.path_at(*start).strip_prefix(&prefix)?;
-            let line = &self.text[*start as usize..];
-            let executable = match line.as_bytes().get(65)? {
-                b'x' => Executable::Yes,
-                _ => Executable::No,
-            };
-            let digest = line.get(..64)?.parse().ok()?;
-            Some(UnpackedFile { path: ResourcePath::parse(path).ok()?, digest, executable })
+        let lines = self.texts.iter().chain(self.others()?.iter());
+        let files = lines.filter_map(|line| {
+            let path = ResourcePath::parse(line.path().strip_prefix(&prefix)?).ok()?;
+            Some(UnpackedFile { path, digest: line.digest()?, executable: line.executable() })
         });
-        files.collect()
+        Some(files.collect())
     }
 
     /// Whether limits allow so much, which may have been fetched under others.
@@ -116,19 +143,79 @@ impl Manifest {
             false => Ok(()),
         }
     }
+}
 
-    fn path_at(&self, start: u32) -> &str {
-        let line = self.text.get(start as usize + PREFIX..).unwrap_or_default();
-        line.split_once('\n').map_or(line, |(path, _)| path)
+/// One line per file, in the order of paths.
+#[derive(Debug)]
+struct Lines {
+    text: String,
+    /// Where lines begin.
+    starts: Vec<u32>,
+}
+
+/// `<64 digits> <x or -> <path>`
+#[derive(Clone, Copy)]
+struct Line<'a>(&'a str);
+
+impl Lines {
+    fn of<'a>(first: String, files: impl Iterator<Item = &'a UnpackedFile>) -> Self {
+        let skipped = usize::from(!first.is_empty());
+        let mut text = first;
+        for UnpackedFile { path, digest, executable, .. } in files {
+            let mark = if *executable == Executable::Yes { 'x' } else { '-' };
+            let _ = writeln!(text, "{} {mark} {path}", digest.hex());
+        }
+        let mut lines = Self::new(text);
+        lines.starts.drain(..skipped);
+        lines
+    }
+
+    fn new(text: String) -> Self {
+        let ends = text.match_indices('\n').filter_map(|(at, _)| u32::try_from(at + 1).ok());
+        let mut starts: Vec<u32> = std::iter::once(0).chain(ends).collect();
+        // Behind the last line there is none.
+        starts.pop();
+        Self { text, starts }
+    }
+
+    fn digest(&self) -> Digest {
+        Digest::of(self.text.as_bytes())
+    }
+
+    fn at(&self, start: u32) -> Line<'_> {
+        let rest = self.text.get(start as usize..).unwrap_or_default();
+        Line(rest.split_once('\n').map_or(rest, |(line, _)| line))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Line<'_>> {
+        self.starts.iter().map(|start| self.at(*start))
+    }
+
+    fn find(&self, path: &str) -> Option<Line<'_>> {
+        let at = self.starts.binary_search_by(|start| self.at(*start).path().cmp(path)).ok()?;
+        Some(self.at(self.starts[at]))
     }
 }
 
-/// Where the lines behind the first one begin.
-fn starts(text: &str) -> Vec<u32> {
-    let ends = text.match_indices('\n');
-    let mut starts: Vec<u32> = ends.filter_map(|(at, _)| u32::try_from(at + 1).ok()).collect();
-    starts.pop();
-    starts
+impl<'a> Line<'a> {
+    fn hex(self) -> &'a str {
+        self.0.get(..64).unwrap_or_default()
+    }
+
+    fn digest(self) -> Option<Digest> {
+        self.hex().parse().ok()
+    }
+
+    fn executable(self) -> Executable {
+        match self.0.as_bytes().get(65) {
+            Some(b'x') => Executable::Yes,
+            _ => Executable::No,
+        }
+    }
+
+    fn path(self) -> &'a str {
+        self.0.get(67..).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -150,7 +237,10 @@ mod tests {
         ];
         let unpacked = Unpacked { files: files.clone(), bytes: 7, entries: 4 };
         let manifest = Manifest::of(&unpacked, 99);
-        let again = Manifest::parse(manifest.text().to_owned()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        manifest.write(folder.path()).unwrap();
+        let again = Manifest::read(folder.path()).unwrap();
+        assert_eq!(again.digest(), manifest.digest());
         for manifest in [&manifest, &again] {
             for file in &files {
                 assert_eq!(manifest.digest_of(file.path.as_str()), Some(file.digest));
@@ -159,18 +249,28 @@ mod tests {
                 assert_eq!(manifest.digest_of(unknown), None, "{unknown}");
             }
             let below: Vec<_> =
-                manifest.below("a").into_iter().map(|f| (f.path, f.executable)).collect();
+                manifest.below("a").unwrap().into_iter().map(|f| (f.path, f.executable)).collect();
             let path = |text| ResourcePath::parse(text).unwrap();
             assert_eq!(below, [(path("SKILL.md"), Executable::No), (path("run"), Executable::Yes)]);
             assert_eq!(manifest.totals, Totals { bytes: 7, entries: 4, archive_bytes: 99 });
         }
-        let empty = Manifest::of(&Unpacked::default(), 0);
-        assert_eq!(empty.digest_of("a"), None);
-        for wrong in
-            ["", "\n", "prowess-tree-2 1 1 1\n", "prowess-tree-1 1 1\n", "prowess-tree-1 1 1 1"]
-        {
-            assert!(Manifest::parse(wrong.to_owned()).is_none(), "{wrong:?}");
+        // The texts are known without the second file; the others are not, whatever it says.
+        for text in ["", "cut"] {
+            fs::write(folder.path().join(OTHERS), text).unwrap();
+            let manifest = Manifest::read(folder.path()).unwrap();
+            assert!(manifest.is_text_of("a/SKILL.md", &files[0].digest));
+            assert!(!manifest.is_text_of("a/SKILL.md", &files[1].digest));
+            assert_eq!((manifest.digest_of("b"), manifest.files().is_none()), (None, true));
         }
+        let empty = Manifest::of(&Unpacked::default(), 0);
+        assert_eq!((empty.digest_of("a"), empty.texts().len()), (None, 0));
+        let hex = "0".repeat(64);
+        for wrong in ["", "\n", "prowess-tree-2 1 1 1\n", "prowess-tree-1 1 1 1\n"] {
+            fs::write(folder.path().join(TEXTS), wrong).unwrap();
+            assert!(Manifest::read(folder.path()).is_none(), "{wrong:?}");
+        }
+        fs::write(folder.path().join(TEXTS), format!("prowess-tree-1 1 1 1 {hex}")).unwrap();
+        assert!(Manifest::read(folder.path()).is_none());
     }
 
     #[test]
