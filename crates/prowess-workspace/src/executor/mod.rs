@@ -1,0 +1,217 @@
+//! Running commands in a workspace.
+
+mod isolation;
+mod limits;
+mod output;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use isolation::{Capability, Enforcement, Isolation, Protection, Tier};
+pub use limits::{LimitHit, Limits};
+pub use output::Captured;
+
+use crate::path::WorkspacePath;
+
+/// A future that an executor returns.
+pub type ExecFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ExecError>> + Send + 'a>>;
+
+/// What runs commands in workspaces.
+pub trait Executor: Send + Sync + 'static {
+    /// What is really enforced, as attempts to break out have shown.
+    fn isolation(&self) -> ExecFuture<'_, Isolation>;
+
+    /// Runs a command to its end, and ends everything that it started. A command that fails, is
+    /// killed or runs out of time is an outcome; an error means that nothing was started, or that
+    /// it is not known how it ended.
+    fn run<'a>(&'a self, run: Run<'a>) -> ExecFuture<'a, RunOutcome>;
+}
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Run<'a> {
+    /// The root of the workspace on this machine.
+    pub workspace: &'a Path,
+    /// What is to be run.
+    pub command: Command,
+    /// The skill on whose behalf, by the name of its folder below `skills/`: its `.venv/bin` and
+    /// `bin` are on the path, and its `.venv` can be written.
+    pub skill: Option<&'a str>,
+    /// Where it begins.
+    pub cwd: WorkspacePath,
+    /// The folder of this run, below `runs/`.
+    pub run_dir: WorkspacePath,
+    /// Variables beyond those that every run has.
+    pub env: BTreeMap<String, String>,
+    /// What it reads from its standard input.
+    pub stdin: Vec<u8>,
+    /// How much it may use.
+    pub limits: Limits,
+    /// Whether it may use the network.
+    pub network: Network,
+    /// What must be enforced, or nothing is started.
+    pub require: BTreeSet<Capability>,
+    /// Whether it may run where nothing can be enforced.
+    pub unsandboxed: Unsandboxed,
+}
+
+impl<'a> Run<'a> {
+    /// A command in a workspace, at its root.
+    pub fn new(workspace: &'a Path, command: Command) -> Self {
+        Self {
+            workspace,
+            command,
+            skill: None,
+            cwd: WorkspacePath::root(),
+            run_dir: WorkspacePath::root(),
+            env: BTreeMap::new(),
+            stdin: Vec::new(),
+            limits: Limits::default(),
+            network: Network::None,
+            require: BTreeSet::new(),
+            unsandboxed: Unsandboxed::Refuse,
+        }
+    }
+}
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A line for `bash -c`.
+    Shell(String),
+    /// A program and its arguments, without a shell.
+    Program(Vec<String>),
+}
+
+/// Whether a run may use the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// It may not.
+    #[default]
+    None,
+    /// It has the network of this machine.
+    Host,
+}
+
+/// Whether a run may take place without a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unsandboxed {
+    /// It may not.
+    #[default]
+    Refuse,
+    /// It may, where there is no sandbox: the host trusts what is run.
+    Allow,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The code that a shell would report: 128 and the signal, where there was one.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunOutcome {
+    /// How the command ended.
+    pub exit: Exit,
+    /// Whether its time was over.
+    pub timed_out: bool,
+    /// How long it ran.
+    pub duration: Duration,
+    /// What it wrote to its standard output.
+    pub stdout: Captured,
+    /// What it wrote to its standard error.
+    pub stderr: Captured,
+    /// What was enforced.
+    pub isolation: Isolation,
+    /// The limits at which it was stopped or refused something.
+    pub limits_hit: Vec<LimitHit>,
+}
+
+/// Why nothing was started, or why it is not known how it ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecError {
+    /// There is no supervisor program.
+    #[error(
+        "the supervisor program cannot be used ({cause}); install prowess-supervisor beside this \
+         program, or set PROWESS_SUPERVISOR to its path"
+    )]
+    Supervisor {
+        /// Why not.
+        cause: String,
+    },
+    /// There is no sandbox.
+    #[error(
+        "no sandbox can be set up here ({cause}); see `prowess sandbox check`, or set \
+         allow_unsandboxed for sources that you trust"
+    )]
+    NoSandbox {
+        /// What the self-test found.
+        cause: String,
+    },
+    /// Something that must be enforced cannot be.
+    #[error(
+        "{} cannot be enforced here and is required; see `prowess sandbox check`",
+        missing.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ")
+    )]
+    NotEnforced {
+        /// What.
+        missing: Vec<Capability>,
+    },
+    /// The command could not be started.
+    #[error("the command could not be started: {cause}")]
+    Start {
+        /// Why not.
+        cause: String,
+    },
+    /// The supervisor went away.
+    #[error("the supervisor ended before the command did: {cause}")]
+    Lost {
+        /// What is known.
+        cause: String,
+    },
+    /// Something else of this machine failed.
+    #[error("{doing}: {cause}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Why it failed.
+        cause: std::io::Error,
+    },
+}
+
+impl ExecError {
+    /// The stable name.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Supervisor { .. } => "supervisor_missing",
+            Self::NoSandbox { .. } => "no_sandbox",
+            Self::NotEnforced { .. } => "isolation_missing",
+            Self::Start { .. } => "start_failed",
+            Self::Lost { .. } => "run_lost",
+            Self::Io { .. } => "exec_io",
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a command wrote.
+
+use std::collections::VecDeque;
+
+/// What a command wrote: all of it, or its beginning and its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Captured {
+    /// The beginning.
+    pub head: Vec<u8>,
+    /// The end, if something between was left out.
+    pub tail: Vec<u8>,
+    /// How many bytes it wrote.
+    pub total_bytes: u64,
+}
+
+impl Captured {
+    /// Whether something was left out.
+    pub fn is_cut(&self) -> bool {
+        self.left_out() > 0
+    }
+
+    /// How many bytes were left out.
+    pub fn left_out(&self) -> u64 {
+        self.total_bytes.saturating_sub((self.head.len() + self.tail.len()) as u64)
+    }
+
+    /// At most so many bytes of it as text, from the beginning and from the end, with a note of
+    /// what is missing between. What is no UTF-8 is replaced.
+    ///
+    /// ```
+    /// use prowess_workspace::Captured;
+    ///
+    /// let mut captured = Captured::default();
+    /// captured.head = b"0123456789".to_vec();
+    /// captured.total_bytes = 10;
+    /// assert_eq!(captured.text(100), "0123456789");
+    /// assert_eq!(captured.text(4), "01\n[... 6 bytes left out ...]\n89");
+    /// ```
+    pub fn text(&self, limit: usize) -> String {
+        let kept = self.head.len() + self.tail.len();
+        if kept <= limit && !self.is_cut() {
+            let mut all = self.head.clone();
+            all.extend_from_slice(&self.tail);
+            return String::from_utf8_lossy(&all).into_owned();
+        }
+        let half = limit / 2;
+        let end = if self.tail.is_empty() { &self.head } else { &self.tail };
+        let head = whole_head(&self.head[..half.min(self.head.len())]);
+        let tail = whole_tail(&end[end.len().saturating_sub(limit - half)..]);
+        let left_out = self.total_bytes - (head.len() + tail.len()) as u64;
+        format!(
+            "{}\n[... {left_out} bytes left out ...]\n{}",
+            String::from_utf8_lossy(head),
+            String::from_utf8_lossy(tail)
+        )
+    }
+}
+
+/// Without a character that was cut off at the end.
+fn whole_head(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
+    }
+}
+
+/// Without a character that was cut off at the beginning.
+fn whole_tail(bytes: &[u8]) -> &[u8] {
+    let cut = bytes.iter().take(3).take_while(|byte| (0x80..0xC0).contains(*byte)).count();
+    &bytes[cut..]
+}
+
+/// Keeps the beginning and the end of what is written, and counts the rest.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    half: usize,
+    total_bytes: u64,
+}
+
+impl Capture {
+    /// Keeps at most so many bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { head: Vec::new(), tail: VecDeque::new(), half: limit / 2, total_bytes: 0 }
+    }
+
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.total_bytes += bytes.len() as u64;
+        let room = self.half - self.head.len();
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.extend_from_slice(head);
+        let rest = &rest[rest.len().saturating_sub(self.half)..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.half);
+        self.tail.drain(..over);
+        self.tail.extend(rest);
+    }
+
+    pub(crate) fn finish(self) -> Captured {
+        let Self { mut head, tail, total_bytes, .. } = self;
+        let mut tail = Vec::from(tail);
+        // Nothing is missing between: it is one text.
+        if (head.len() + tail.len()) as u64 == total_bytes {
+            head.append(&mut tail);
+        }
+        Captured { head, tail, total_bytes }
+    }
+}

@@ -1,0 +1,15 @@
+//! Workspaces of Prowess: a directory tree for a session, skills staged into it, commands run in it
+//! inside a sandbox, and what they wrote brought back.
+//!
+//! This crate knows nothing of skills but their files.
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod executor;
+mod path;
+
+pub use executor::{
+    Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Exit, Isolation,
+    LimitHit, Limits, Network, Protection, Run, RunOutcome, Tier, Unsandboxed,
+};
+pub use path::{InvalidPath, WorkspacePath};
