@@ -5,11 +5,27 @@
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod artifact;
+mod collect;
 mod executor;
+mod key;
 mod path;
+mod workspace;
 
+pub use artifact::{
+    Artifact, ArtifactError, ArtifactFuture, ArtifactRef, ArtifactScope, ArtifactStore,
+    FileArtifacts, MemoryArtifacts,
+};
+pub use collect::{
+    CollectLimit, CollectLimits, Collected, CollectedFile, RefusedFile, RefusedReason,
+};
 pub use executor::{
     Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Exit, Isolation,
     LimitHit, Limits, Network, Protection, Run, RunOutcome, Tier, Unsandboxed,
 };
 pub use path::{InvalidPath, WorkspacePath};
+pub use workspace::{
+    CopiedIn, Entries, Entry, EntryKind, GarbageReport, InputFile, InputMode, InputRecord,
+    RemovedWorkspace, SkillFile, StagedSkill, Workspace, WorkspaceError, WorkspaceId,
+    WorkspaceLimits, WorkspaceOwner, Workspaces,
+};
