@@ -29,7 +29,7 @@ fn settle(path: &Path) {
 
 async fn demo(source: impl Source) -> CatalogSkill {
     let catalog = Catalog::builder().source(source).build();
-    catalog.snapshot().await.get("demo").unwrap().clone()
+    catalog.refresh().await.get("demo").unwrap().clone()
 }
 
 /// The stamp, once the times of the files are old enough to be trusted.
