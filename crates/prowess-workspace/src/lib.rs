@@ -7,9 +7,12 @@
 
 mod executor;
 mod path;
+mod supervisor;
 
 pub use executor::{
-    Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Exit, Isolation,
-    LimitHit, Limits, Network, Protection, Run, RunOutcome, Tier, Unsandboxed,
+    Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation,
+    LimitHit, Limits, LocalExecutor, LocalExecutorBuilder, Network, OutputStream, Protection, Run,
+    RunOutcome, SandboxReport, Tier, TriedTier, Unsandboxed, Watcher,
 };
 pub use path::{InvalidPath, WorkspacePath};
+pub use supervisor::{supervise, supervise_if_asked};
