@@ -10,6 +10,7 @@ mod collect;
 mod executor;
 mod key;
 mod path;
+mod supervisor;
 mod workspace;
 
 pub use artifact::{
@@ -20,10 +21,12 @@ pub use collect::{
     CollectLimit, CollectLimits, Collected, CollectedFile, RefusedFile, RefusedReason,
 };
 pub use executor::{
-    Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Exit, Isolation,
-    LimitHit, Limits, Network, Protection, Run, RunOutcome, Tier, Unsandboxed,
+    Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation,
+    LimitHit, Limits, LocalExecutor, LocalExecutorBuilder, Network, OutputStream, Protection, Run,
+    RunOutcome, SandboxReport, Tier, TriedTier, Unsandboxed, Watcher,
 };
 pub use path::{InvalidPath, WorkspacePath};
+pub use supervisor::{supervise, supervise_if_asked};
 pub use workspace::{
     CopiedIn, Entries, Entry, EntryKind, GarbageReport, InputFile, InputMode, InputRecord,
     RemovedWorkspace, SkillFile, StagedSkill, Workspace, WorkspaceError, WorkspaceId,

@@ -2,18 +2,22 @@
 
 mod isolation;
 mod limits;
+mod local;
 mod output;
+mod selftest;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use isolation::{Capability, Enforcement, Isolation, Protection, Tier};
 pub use limits::{LimitHit, Limits};
-pub use output::Captured;
+pub use local::{LocalExecutor, LocalExecutorBuilder};
+pub use output::{Captured, OutputStream, Watcher};
+pub use selftest::{SandboxReport, TriedTier};
 
 use crate::path::WorkspacePath;
 
@@ -58,6 +62,8 @@ pub struct Run<'a> {
     pub require: BTreeSet<Capability>,
     /// Whether it may run where nothing can be enforced.
     pub unsandboxed: Unsandboxed,
+    /// Who sees what it writes while it runs.
+    pub watcher: Option<Watcher>,
 }
 
 impl<'a> Run<'a> {
@@ -75,6 +81,7 @@ impl<'a> Run<'a> {
             network: Network::None,
             require: BTreeSet::new(),
             unsandboxed: Unsandboxed::Refuse,
+            watcher: None,
         }
     }
 }
@@ -89,7 +96,7 @@ pub enum Command {
 }
 
 /// Whether a run may use the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// It may not.
@@ -109,32 +116,13 @@ pub enum Unsandboxed {
     Allow,
 }
 
-/// How a command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Exit {
-    /// By itself, with this code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-}
-
-impl Exit {
-    /// The code that a shell would report: 128 and the signal, where there was one.
-    pub fn code(self) -> i32 {
-        match self {
-            Self::Code(code) => code,
-            Self::Signal(signal) => 128 + signal,
-        }
-    }
-}
-
 /// What came of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunOutcome {
-    /// How the command ended.
-    pub exit: Exit,
+    /// The code that the command ended with, as a shell reports it: 128 and the signal, where there
+    /// was one.
+    pub exit_code: i32,
     /// Whether its time was over.
     pub timed_out: bool,
     /// How long it ran.

@@ -1,6 +1,14 @@
 //! What a command wrote.
 
 use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::process::{ChildStderr, ChildStdout};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// What a command wrote: all of it, or its beginning and its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,4 +114,79 @@ impl Capture {
         }
         Captured { head, tail, total_bytes }
     }
+}
+
+/// One of the two streams that a command writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputStream {
+    /// The standard output.
+    Stdout,
+    /// The standard error.
+    Stderr,
+}
+
+/// Somebody who sees what a command writes while it runs.
+#[derive(Clone)]
+pub struct Watcher(Arc<dyn Fn(OutputStream, &[u8]) + Send + Sync>);
+
+impl Watcher {
+    /// A function that sees it.
+    pub fn new(watch: impl Fn(OutputStream, &[u8]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(watch))
+    }
+}
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Watcher")
+    }
+}
+
+/// Reads both streams to their ends.
+pub(crate) fn drain(
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    limit: usize,
+    watcher: Option<&Watcher>,
+    deadline: Instant,
+) -> io::Result<[Captured; 2]> {
+    let (mut stdout, mut stderr) = (stdout, stderr);
+    let mut captures = [Capture::new(limit), Capture::new(limit)];
+    let mut buffer = vec![0; 64 << 10];
+    let mut take = |stream: OutputStream, from: &mut dyn Read| -> io::Result<bool> {
+        let count = from.read(&mut buffer)?;
+        if let Some(Watcher(watch)) = watcher {
+            watch(stream, &buffer[..count]);
+        }
+        captures[stream as usize].add(&buffer[..count]);
+        Ok(count == 0)
+    };
+    while stdout.is_some() || stderr.is_some() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut waited = Vec::new();
+        waited
+            .extend(stdout.as_ref().map(|it| PollFd::from_borrowed_fd(it.as_fd(), PollFlags::IN)));
+        waited
+            .extend(stderr.as_ref().map(|it| PollFd::from_borrowed_fd(it.as_fd(), PollFlags::IN)));
+        let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut waited, Some(&left)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = waited.iter().map(|it| !it.revents().is_empty());
+        let is_ready = [
+            stdout.is_some() && ready.next().unwrap_or(false),
+            stderr.is_some() && ready.next().unwrap_or(false),
+        ];
+        if is_ready[0] && stdout.as_mut().map_or(Ok(true), |it| take(OutputStream::Stdout, it))? {
+            stdout = None;
+        }
+        if is_ready[1] && stderr.as_mut().map_or(Ok(true), |it| take(OutputStream::Stderr, it))? {
+            stderr = None;
+        }
+    }
+    Ok(captures.map(Capture::finish))
 }

@@ -1,0 +1,5 @@
+//! The supervisor of sandboxed runs.
+
+fn main() -> std::process::ExitCode {
+    prowess_workspace::supervise()
+}

@@ -1,0 +1,384 @@
+//! Commands on this machine, in a sandbox.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::OnceCell;
+use tracing::Instrument;
+
+use super::output::drain;
+use super::selftest::{self, Verdict};
+use super::{
+    Capability, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation, Network,
+    Protection, Run, RunOutcome, SandboxReport, Tier, Unsandboxed,
+};
+use crate::supervisor::{
+    ASKED, Ended, Groups, HOSTED, Identity, Order, RUN, Report, VERSION, receive, send, send_bytes,
+};
+
+/// Whom commands run as when we are root: `nobody`.
+const NOBODY: Identity = Identity { uid: 65534, gid: 65534 };
+
+/// What the workspace is called inside of namespaces.
+const INSIDE: &str = "/workspace";
+
+/// How long a supervisor may take beyond the time of its command.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs commands on this machine, in the best sandbox that it has.
+///
+/// Which one that is, the first run finds out by trying to break out of it; see [`Isolation`].
+///
+/// ```no_run
+/// # async fn example(workspace: &std::path::Path) -> Result<(), prowess_workspace::ExecError> {
+/// use prowess_workspace::{Command, Executor, LocalExecutor, Run};
+///
+/// let executor = LocalExecutor::builder().build();
+/// let run = Run::new(workspace, Command::Shell("echo $((6 * 7))".to_owned()));
+/// assert_eq!(executor.run(run).await?.stdout.text(80), "42\n");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct LocalExecutor {
+    pub(crate) settings: Arc<LocalExecutorBuilder>,
+    verdict: Arc<OnceCell<Verdict>>,
+}
+
+/// Sets up a [`LocalExecutor`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LocalExecutorBuilder {
+    supervisor: Option<PathBuf>,
+    bwrap: Option<PathBuf>,
+    best: Tier,
+    readable: Vec<PathBuf>,
+}
+
+impl LocalExecutorBuilder {
+    /// The supervisor program. Else it is the one that `PROWESS_SUPERVISOR` names, the one beside
+    /// this program, this program itself if it calls [`crate::supervise_if_asked`], or the one on
+    /// the path.
+    pub fn supervisor(mut self, path: impl Into<PathBuf>) -> Self {
+        self.supervisor = Some(path.into());
+        self
+    }
+
+    /// The program `bwrap`. Else it is the one on the path.
+    pub fn bwrap(mut self, path: impl Into<PathBuf>) -> Self {
+        self.bwrap = Some(path.into());
+        self
+    }
+
+    /// Tries no better sandbox than this one.
+    pub fn best_tier(mut self, tier: Tier) -> Self {
+        self.best = tier;
+        self
+    }
+
+    /// Lets commands read another file or folder of this machine, such as `/opt/python`.
+    pub fn readable(mut self, path: impl Into<PathBuf>) -> Self {
+        self.readable.push(path.into());
+        self
+    }
+
+    /// The executor.
+    pub fn build(self) -> LocalExecutor {
+        LocalExecutor { settings: Arc::new(self), verdict: Arc::default() }
+    }
+}
+
+impl LocalExecutor {
+    /// An executor with the usual settings.
+    pub fn builder() -> LocalExecutorBuilder {
+        LocalExecutorBuilder { supervisor: None, bwrap: None, best: Tier::T2, readable: Vec::new() }
+    }
+
+    /// What every sandbox that was tried does and does not enforce, and which one is used.
+    pub async fn check(&self) -> Result<SandboxReport, ExecError> {
+        Ok(self.verdict().await?.report.clone())
+    }
+
+    async fn verdict(&self) -> Result<&Verdict, ExecError> {
+        let test = || async {
+            let executor = self.clone();
+            blocking(move || selftest::judge(&executor)).await
+        };
+        self.verdict.get_or_try_init(test).await
+    }
+
+    /// The tiers to try, the best one first.
+    pub(crate) fn tiers(&self) -> impl Iterator<Item = Tier> {
+        let best = self.settings.best;
+        [Tier::T2, Tier::T1].into_iter().filter(move |tier| *tier <= best)
+    }
+
+    pub(crate) fn supervisor(&self) -> Result<PathBuf, ExecError> {
+        let configured = self.settings.supervisor.clone();
+        let named = || std::env::var_os("PROWESS_SUPERVISOR").map(PathBuf::from);
+        if let Some(path) = configured.or_else(named) {
+            let is_there = path.is_file();
+            let missing =
+                || ExecError::Supervisor { cause: format!("{} is no file", path.display()) };
+            return is_there.then(|| path.clone()).ok_or_else(missing);
+        }
+        let own = std::env::current_exe().ok();
+        let beside = own.as_ref().map(|own| own.with_file_name(SUPERVISOR));
+        let itself = own.filter(|_| HOSTED.load(Ordering::Relaxed));
+        let found = beside.filter(|path| path.is_file()).or(itself).or_else(|| on_path(SUPERVISOR));
+        let cause = || format!("there is no {SUPERVISOR} beside this program or on the path");
+        found.ok_or_else(|| ExecError::Supervisor { cause: cause() })
+    }
+
+    pub(crate) fn bwrap(&self) -> Option<PathBuf> {
+        self.settings.bwrap.clone().or_else(|| on_path("bwrap"))
+    }
+
+    /// What the supervisor is told to do.
+    pub(crate) fn order(
+        &self,
+        run: &Run<'_>,
+        tier: Tier,
+        needs: Groups,
+    ) -> Result<Order, ExecError> {
+        let identity = rustix::process::geteuid().is_root().then_some(NOBODY);
+        let inside = match tier {
+            Tier::T2 | Tier::T3 => PathBuf::from(INSIDE),
+            Tier::T0 | Tier::T1 => {
+                identity.map_or(Ok(()), |who| check_reachable(run.workspace, who))?;
+                run.workspace.to_owned()
+            }
+        };
+        let mut writable: Vec<String> = ["work", "out", "runs"].map(str::to_owned).into();
+        if let Some(skill) = run.skill {
+            writable.push(format!("skills/{skill}/.venv"));
+        }
+        writable.retain(|name| run.workspace.join(name).is_dir());
+        let argv = match &run.command {
+            Command::Shell(line) => ["/bin/bash", "-c", line].map(str::to_owned).into(),
+            Command::Program(words) if words.is_empty() => {
+                return Err(ExecError::Start { cause: "there is no command".to_owned() });
+            }
+            Command::Program(words) => words.clone(),
+        };
+        Ok(Order {
+            version: VERSION,
+            tier,
+            bwrap: self.bwrap(),
+            argv,
+            env: environment(run, &inside, tier),
+            workspace: run.workspace.to_owned(),
+            inside,
+            cwd: run.cwd.as_str().to_owned(),
+            writable,
+            readable: self.settings.readable.clone(),
+            identity,
+            network: run.network,
+            limits: run.limits.clone(),
+            needs,
+            user_processes: None,
+        })
+    }
+}
+
+const SUPERVISOR: &str = "prowess-supervisor";
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// Whether somebody else can go to a workspace.
+fn check_reachable(workspace: &Path, who: Identity) -> Result<(), ExecError> {
+    let is_closed = |folder: &&Path| {
+        folder.metadata().is_ok_and(|about| {
+            let bit = match (about.uid() == who.uid, about.gid() == who.gid) {
+                (true, _) => 0o100,
+                (_, true) => 0o010,
+                _ => 0o001,
+            };
+            about.mode() & bit == 0
+        })
+    };
+    match workspace.ancestors().find(is_closed) {
+        None => Ok(()),
+        Some(folder) => Err(ExecError::Start {
+            cause: format!(
+                "commands run as user {}, who cannot enter {}; keep workspaces in a folder that \
+                 everybody can enter, such as /var/lib/prowess/workspaces",
+                who.uid,
+                folder.display()
+            ),
+        }),
+    }
+}
+
+/// The variables of a run.
+fn environment(run: &Run<'_>, inside: &Path, tier: Tier) -> Vec<(String, String)> {
+    let at = |below: &str| match below {
+        "" => inside.display().to_string(),
+        below => inside.join(below).display().to_string(),
+    };
+    let run_dir = at(run.run_dir.as_str());
+    let system = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+    let mut variables: Vec<(String, String)> = Vec::new();
+    let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
+    match run.skill {
+        None => set("PATH", system.to_owned()),
+        Some(skill) => {
+            let own = at(&format!("skills/{skill}"));
+            set("PATH", format!("{own}/.venv/bin:{system}:{own}/bin"));
+            set("VIRTUAL_ENV", format!("{own}/.venv"));
+            set("SKILL_NAME", skill.to_owned());
+        }
+    }
+    set("HOME", at("work"));
+    set("LANG", "C.UTF-8".to_owned());
+    set("TMPDIR", if tier >= Tier::T2 { "/tmp".to_owned() } else { run_dir.clone() });
+    set("WORKSPACE_DIR", at(""));
+    set("SKILLS_DIR", at("skills"));
+    set("WORK_DIR", at("work"));
+    set("OUTPUT_DIR", at("out"));
+    set("RUN_DIR", run_dir);
+    variables.retain(|(name, _)| !run.env.contains_key(name));
+    variables.extend(run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    variables
+}
+
+impl Executor for LocalExecutor {
+    fn isolation(&self) -> ExecFuture<'_, Isolation> {
+        Box::pin(async { Ok(self.verdict().await?.isolation.clone()) })
+    }
+
+    fn run<'a>(&'a self, run: Run<'a>) -> ExecFuture<'a, RunOutcome> {
+        let span = tracing::info_span!("workspace.run", skill = run.skill);
+        let work = async move {
+            let verdict = self.verdict().await?;
+            if verdict.isolation.tier == Tier::T0 && run.unsandboxed == Unsandboxed::Refuse {
+                return Err(ExecError::NoSandbox { cause: verdict.why_none() });
+            }
+            let mut isolation = verdict.isolation.clone();
+            if run.network == Network::Host {
+                let granted = Protection::new(Enforcement::Granted, "granted by the host");
+                isolation.protections.insert(Capability::Net, granted);
+            }
+            let missing = isolation.missing(run.require.iter().copied());
+            if !missing.is_empty() {
+                return Err(ExecError::NotEnforced { missing });
+            }
+            let is_enforced = |it| isolation.of(it) == Enforcement::Enforced;
+            let needs = Groups {
+                memory: is_enforced(Capability::Memory),
+                pids: is_enforced(Capability::Pids) && verdict.groups.pids,
+            };
+            let order = self.order(&run, isolation.tier, needs)?;
+            let stdin = run.stdin;
+            let watcher = run.watcher;
+            let supervisor = self.supervisor()?;
+            let (control, theirs) = UnixStream::pair().map_err(io("connecting the supervisor"))?;
+            // Whoever stops waiting ends the run.
+            let guard = HangUp(control.try_clone().map_err(io("connecting the supervisor"))?);
+            let (ended, duration, [stdout, stderr]) =
+                blocking(move || supervise(&supervisor, &order, &stdin, control, theirs, watcher))
+                    .await?;
+            drop(guard);
+            Ok(RunOutcome {
+                exit_code: ended.exit_code,
+                timed_out: ended.timed_out,
+                duration,
+                stdout,
+                stderr,
+                isolation,
+                limits_hit: ended.limits_hit,
+            })
+        };
+        Box::pin(work.instrument(span))
+    }
+}
+
+/// Ends a connection with its owner.
+struct HangUp(UnixStream);
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ExecError> + Send + 'static,
+) -> Result<T, ExecError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(ExecError::Lost { cause: error.to_string() }))
+}
+
+pub(crate) fn io(doing: &'static str) -> impl Fn(std::io::Error) -> ExecError {
+    move |cause| ExecError::Io { doing, cause }
+}
+
+type Supervised = (Ended, Duration, [super::Captured; 2]);
+
+/// Has a supervisor carry out an order, and waits for its report. Blocks.
+pub(crate) fn supervise(
+    supervisor: &Path,
+    order: &Order,
+    stdin: &[u8],
+    control: UnixStream,
+    theirs: UnixStream,
+    watcher: Option<super::Watcher>,
+) -> Result<Supervised, ExecError> {
+    let begun = Instant::now();
+    let mut child = Reaped(
+        std::process::Command::new(supervisor)
+            .args([ASKED, RUN])
+            .env_clear()
+            .current_dir("/")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| ExecError::Supervisor {
+                cause: format!("{}: {error}", supervisor.display()),
+            })?,
+    );
+    let told = send(&control, order).and_then(|()| send_bytes(&control, stdin));
+    let deadline = begun + order.limits.wall + order.limits.grace + PATIENCE;
+    let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
+    let captured = drain(stdout, stderr, order.limits.output_bytes, watcher.as_ref(), deadline);
+    let [stdout, stderr] = captured.map_err(io("reading what the command writes"))?;
+    // It writes its report before it ends, and the pipes end with it.
+    let _ = control.set_read_timeout(Some(PATIENCE));
+    let report = receive(&control);
+    let duration = begun.elapsed();
+    if report.is_ok() {
+        let _ = child.0.wait();
+    }
+    match (report, told) {
+        (Ok(Report::Ended(ended)), _) if ended.survivors > 0 => Err(ExecError::Lost {
+            cause: format!("{} processes could not be ended", ended.survivors),
+        }),
+        (Ok(Report::Ended(ended)), _) => Ok((ended, duration, [stdout, stderr])),
+        (Ok(Report::Refused { cause }), _) => {
+            let said = stderr.text(2000);
+            let cause = [cause.as_str(), said.trim()].join(" ").trim().to_owned();
+            Err(ExecError::Start { cause })
+        }
+        (Err(_), Err(error)) => Err(ExecError::Supervisor { cause: error.to_string() }),
+        (Err(error), _) => Err(ExecError::Lost { cause: format!("{error} {}", stderr.text(2000)) }),
+    }
+}
+
+/// A process that is ended with its owner, if it has not ended before.
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,322 @@
+//! What a sandbox enforces, found out by trying to break out of it.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::local::{LocalExecutor, io, supervise};
+use super::{
+    Capability, Command, Enforcement, ExecError, Isolation, Limits, Protection, Run, RunOutcome,
+    Tier,
+};
+use crate::path::WorkspacePath;
+use crate::supervisor::{ASKED, Attempts, CANARY, Finding, Groups, Hoard, Order};
+
+/// What was found out.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    /// What runs are given.
+    pub(crate) isolation: Isolation,
+    /// Which limits hold for all processes of a run together.
+    pub(crate) groups: Groups,
+    pub(crate) report: SandboxReport,
+}
+
+impl Verdict {
+    pub(crate) fn why_none(&self) -> String {
+        let tried = self.report.tried.iter();
+        let causes = tried.filter_map(|it| Some(format!("{:?}: {}", it.tier, it.cause.as_ref()?)));
+        causes.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What every sandbox that was tried does and does not enforce.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct SandboxReport {
+    /// The one that is used.
+    pub isolation: Isolation,
+    /// All that were tried, the best one first.
+    pub tried: Vec<TriedTier>,
+}
+
+/// A sandbox that was tried.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct TriedTier {
+    /// Which.
+    pub tier: Tier,
+    /// What it enforces, if it could be set up.
+    pub isolation: Option<Isolation>,
+    /// Why it is not used.
+    pub cause: Option<String>,
+}
+
+/// What a sandbox must enforce to be used at all.
+const ESSENTIAL: [Capability; 6] = [
+    Capability::FsRead,
+    Capability::FsWrite,
+    Capability::Net,
+    Capability::UnixSockets,
+    Capability::Env,
+    Capability::Kill,
+];
+
+/// Tries the sandboxes, the best one first, until one holds. Blocks.
+pub(crate) fn judge(executor: &LocalExecutor) -> Result<Verdict, ExecError> {
+    let supervisor = executor.supervisor()?;
+    let mut tried = Vec::new();
+    for tier in executor.tiers() {
+        match test(executor, &supervisor, tier) {
+            Ok((isolation, groups)) => {
+                let missing = isolation.missing(ESSENTIAL);
+                let names: Vec<&str> = missing.iter().map(|it| it.as_str()).collect();
+                let cause = (!missing.is_empty())
+                    .then(|| format!("it does not enforce {}", names.join(", ")));
+                let is_used = cause.is_none();
+                tried.push(TriedTier { tier, isolation: Some(isolation.clone()), cause });
+                if is_used {
+                    let report = SandboxReport { isolation: isolation.clone(), tried };
+                    return Ok(Verdict { isolation, groups, report });
+                }
+            }
+            Err(error) => {
+                tried.push(TriedTier { tier, isolation: None, cause: Some(error.to_string()) });
+            }
+        }
+    }
+    // Nothing but what needs no right at all.
+    let (isolation, groups) = test(executor, &supervisor, Tier::T0)?;
+    tried.push(TriedTier { tier: Tier::T0, isolation: Some(isolation.clone()), cause: None });
+    let report = SandboxReport { isolation: isolation.clone(), tried };
+    Ok(Verdict { isolation, groups, report })
+}
+
+/// How long the attempts may take.
+const TEST_TIME: Duration = Duration::from_secs(20);
+const TEST_MEMORY: u64 = 64 << 20;
+const TEST_PROCESSES: u64 = 32;
+
+/// Tries to break out of one sandbox.
+fn test(
+    executor: &LocalExecutor,
+    supervisor: &Path,
+    tier: Tier,
+) -> Result<(Isolation, Groups), ExecError> {
+    let ground = Ground::new().map_err(io("preparing the self-test"))?;
+    let workspace = ground.folder.path().join("workspace");
+    let limits = Limits {
+        wall: TEST_TIME,
+        processes: TEST_PROCESSES,
+        memory_bytes: TEST_MEMORY,
+        ..Limits::default()
+    };
+    let run = |words: [&str; 2], limits: Limits| -> Result<(RunOutcome, Groups), ExecError> {
+        let mut run = Run::new(&workspace, Command::Program(Vec::new()));
+        let path = match tier {
+            Tier::T2 | Tier::T3 => PathBuf::from(crate::supervisor::INSIDE),
+            Tier::T0 | Tier::T1 => supervisor.to_owned(),
+        };
+        let path = path.to_string_lossy().into_owned();
+        let words = [ASKED, CANARY].into_iter().chain(words).map(str::to_owned);
+        run.command = Command::Program(std::iter::once(path).chain(words).collect());
+        run.limits = limits;
+        run.run_dir = WorkspacePath::parse("runs").unwrap_or_default();
+        let mut order = executor.order(&run, tier, Groups::default())?;
+        order.readable.push(supervisor.to_owned());
+        carry_out(supervisor, &order)
+    };
+    let attempts = ground.attempts(executor, &workspace, tier)?;
+    let text = serde_json::to_string(&attempts).map_err(|it| io("asking the canary")(it.into()))?;
+    // The memory for its threads is not what is tested here.
+    let roomy = Limits { memory_bytes: 1 << 30, ..limits.clone() };
+    let (outcome, groups) = run(["attempt", &text], roomy)?;
+    let finding: Finding = answer(&outcome)?;
+    let was_reached = ground.was_reached();
+    let is_left = finding.left_one && ground.is_held(&workspace);
+    let (outcome, _) = run(["hoard", &TEST_MEMORY.to_string()], limits)?;
+    // Whoever keeps the books may be the one that is killed.
+    let hoard: Hoard = answer(&outcome).unwrap_or_default();
+    let protections = protections(tier, &finding, hoard, was_reached, is_left, groups);
+    Ok((Isolation::new(tier, protections), groups))
+}
+
+fn carry_out(supervisor: &Path, order: &Order) -> Result<(RunOutcome, Groups), ExecError> {
+    let (control, theirs) = UnixStream::pair().map_err(io("connecting the supervisor"))?;
+    let (ended, duration, [stdout, stderr]) =
+        supervise(supervisor, order, &[], control, theirs, None)?;
+    let outcome = RunOutcome {
+        exit_code: ended.exit_code,
+        timed_out: ended.timed_out,
+        duration,
+        stdout,
+        stderr,
+        isolation: Isolation::new(order.tier, BTreeMap::new()),
+        limits_hit: ended.limits_hit,
+    };
+    Ok((outcome, ended.groups))
+}
+
+fn answer<T: DeserializeOwned>(outcome: &RunOutcome) -> Result<T, ExecError> {
+    serde_json::from_slice(&outcome.stdout.head).map_err(|error| ExecError::Start {
+        cause: format!(
+            "the canary did not answer ({error}; exit code {}) {}",
+            outcome.exit_code,
+            outcome.stderr.text(1000)
+        ),
+    })
+}
+
+/// What a canary can find outside.
+struct Ground {
+    folder: tempfile::TempDir,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    _unix: UnixListener,
+    _abstract: UnixListener,
+    abstract_name: String,
+}
+
+impl Ground {
+    /// A workspace, and beside it what nobody inside may reach though everybody could.
+    fn new() -> std::io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("prowess-selftest-").tempdir()?;
+        let at = |name: &str| folder.path().join(name);
+        open_to_all(folder.path(), 0o711)?;
+        for name in ["skills", "work", "out", "runs"] {
+            std::fs::create_dir_all(at("workspace").join(name))?;
+            open_to_all(&at("workspace").join(name), 0o777)?;
+        }
+        open_to_all(&at("workspace"), 0o711)?;
+        std::fs::create_dir(at("outside"))?;
+        open_to_all(&at("outside"), 0o777)?;
+        std::fs::write(at("outside/secret"), "secret")?;
+        open_to_all(&at("outside/secret"), 0o666)?;
+        if rustix::process::geteuid().is_root() {
+            // So that its mode is theirs to change.
+            chown(at("outside/secret"), Some(65534), Some(65534))?;
+        }
+        let unix = UnixListener::bind(at("outside/socket"))?;
+        open_to_all(&at("outside/socket"), 0o777)?;
+        let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+        let udp = UdpSocket::bind("127.0.0.1:0")?;
+        udp.set_nonblocking(true)?;
+        Ok(Self {
+            tcp: TcpListener::bind("127.0.0.1:0")?,
+            udp,
+            _unix: unix,
+            _abstract: hidden,
+            abstract_name: name,
+            folder,
+        })
+    }
+
+    fn attempts(
+        &self,
+        executor: &LocalExecutor,
+        workspace: &Path,
+        tier: Tier,
+    ) -> Result<Attempts, ExecError> {
+        let outside = self.folder.path().join("outside");
+        let run = Run::new(workspace, Command::Shell(String::new()));
+        let order = executor.order(&run, tier, Groups::default())?;
+        Ok(Attempts {
+            secret: outside.join("secret"),
+            socket: outside.join("socket"),
+            abstract_socket: self.abstract_name.clone(),
+            tcp: self.tcp.local_addr().map_err(io("preparing the self-test"))?,
+            udp: self.udp.local_addr().map_err(io("preparing the self-test"))?,
+            threads: 2 * TEST_PROCESSES,
+            variables: order.env.into_iter().map(|(name, _)| name).collect(),
+            held: order.inside.join("work/held"),
+            outside,
+        })
+    }
+
+    /// Whether something arrived from inside.
+    fn was_reached(&self) -> bool {
+        self.udp.recv(&mut [0; 16]).is_ok()
+    }
+
+    /// Whether somebody still holds the file that was to be held.
+    fn is_held(&self, workspace: &Path) -> bool {
+        let Ok(file) = std::fs::File::open(workspace.join("work/held")) else { return true };
+        let tried = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        tried.is_err_and(|error| std::io::Error::from(error).kind() == ErrorKind::WouldBlock)
+    }
+}
+
+fn open_to_all(path: &Path, mode: u32) -> std::io::Result<()> {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// What the findings mean.
+fn protections(
+    tier: Tier,
+    finding: &Finding,
+    hoard: Hoard,
+    was_reached: bool,
+    is_left: bool,
+    groups: Groups,
+) -> BTreeMap<Capability, Protection> {
+    let by = |namespaces: &'static str, rules: &'static str| match tier {
+        Tier::T0 => "nothing",
+        Tier::T1 => rules,
+        Tier::T2 | Tier::T3 => namespaces,
+    };
+    let judged = |has_failed: bool, by: &str| match has_failed {
+        true => Protection::new(Enforcement::None, format!("an attempt succeeded against {by}")),
+        false => Protection::new(Enforcement::Enforced, by),
+    };
+    let mounts = "a root of its own, Landlock";
+    let metadata = match (finding.changed, finding.saw) {
+        (false, true) => Protection::new(
+            Enforcement::Partial,
+            "seccomp refuses changes; names, sizes and times can be seen",
+        ),
+        (changed, _) => judged(changed, by(mounts, "seccomp")),
+    };
+    let has_net = finding.connected || was_reached || !finding.odd_sockets.is_empty();
+    let pids = match finding.threads > TEST_PROCESSES {
+        true => Protection::new(Enforcement::None, "nothing"),
+        false if groups.pids => Protection::new(Enforcement::Enforced, "a cgroup"),
+        false if tier == Tier::T2 && !rustix::process::geteuid().is_root() => {
+            Protection::new(Enforcement::Enforced, "a limit for the user in its namespace")
+        }
+        false => Protection::new(Enforcement::Partial, "a limit for the user, shared by all runs"),
+    };
+    let memory = match (hoard.together, hoard.alone) {
+        (true, true) => Protection::new(Enforcement::None, "nothing"),
+        (true, false) => Protection::new(Enforcement::Partial, "a limit for each process"),
+        (false, _) => Protection::new(Enforcement::Enforced, "a cgroup"),
+    };
+    let ending = by("a namespace of processes", "the supervisor, which all processes fall to");
+    let ending =
+        if tier == Tier::T0 { "the supervisor, which all processes fall to" } else { ending };
+    let foreign =
+        by("an empty environment, a namespace of processes", "an empty environment, Landlock");
+    BTreeMap::from([
+        (Capability::FsRead, judged(finding.read, by(mounts, "Landlock"))),
+        (Capability::FsWrite, judged(finding.wrote, by(mounts, "Landlock"))),
+        (Capability::Metadata, metadata),
+        (
+            Capability::Net,
+            judged(has_net, by("a network of its own, seccomp", "seccomp, Landlock")),
+        ),
+        (Capability::UnixSockets, judged(finding.connected_here, by(mounts, "seccomp"))),
+        (Capability::Env, judged(!finding.variables.is_empty(), foreign)),
+        (Capability::Pids, pids),
+        (Capability::Memory, memory),
+        (Capability::Kill, judged(is_left, ending)),
+    ])
+}

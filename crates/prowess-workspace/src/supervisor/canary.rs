@@ -1,0 +1,255 @@
+//! Attempts to break out, made from inside of a sandbox, so that what is enforced is known and not
+//! assumed.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+use rustix::net::{AddressFamily, SocketType};
+use serde::{Deserialize, Serialize};
+
+use super::{ASKED, CANARY};
+
+/// What is attempted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Attempts {
+    /// A file that everybody may read and write, outside.
+    pub(crate) secret: PathBuf,
+    /// A folder that everybody may write, outside.
+    pub(crate) outside: PathBuf,
+    /// Sockets that somebody listens on.
+    pub(crate) socket: PathBuf,
+    pub(crate) abstract_socket: String,
+    pub(crate) tcp: SocketAddr,
+    pub(crate) udp: SocketAddr,
+    /// So many threads are begun.
+    pub(crate) threads: u64,
+    /// The variables that a run has.
+    pub(crate) variables: Vec<String>,
+    /// A file in the workspace that a process holds that outlives the run.
+    pub(crate) held: PathBuf,
+}
+
+/// Which attempts succeeded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Finding {
+    pub(crate) read: bool,
+    pub(crate) wrote: bool,
+    pub(crate) changed: bool,
+    pub(crate) saw: bool,
+    pub(crate) connected: bool,
+    /// Kinds of sockets beyond those of the internet and of this machine that could be made.
+    pub(crate) odd_sockets: Vec<u16>,
+    pub(crate) connected_here: bool,
+    /// Variables of others.
+    pub(crate) variables: BTreeSet<String>,
+    pub(crate) threads: u64,
+    /// Whether a process is left that holds the file.
+    pub(crate) left_one: bool,
+}
+
+/// How much memory could be taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hoard {
+    /// By several processes together.
+    pub(crate) together: bool,
+    /// By one process.
+    pub(crate) alone: bool,
+}
+
+/// What is said in an argument, and answered on the standard output.
+pub(crate) fn main(words: &[&str]) -> ExitCode {
+    match words {
+        ["attempt", attempts] => match serde_json::from_str(attempts) {
+            Ok(attempts) => answer(&attempt(&attempts)),
+            Err(_) => ExitCode::FAILURE,
+        },
+        ["hoard", bytes] => match bytes.parse() {
+            Ok(bytes) => answer(&hoard(bytes)),
+            Err(_) => ExitCode::FAILURE,
+        },
+        ["fill", bytes] => fill(bytes.parse().unwrap_or(0)),
+        ["daemon", held] => {
+            let _ = rustix::process::setsid();
+            exit(
+                again(&["linger", held]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().is_ok(),
+            )
+        }
+        ["linger", held] => exit(linger(Path::new(held)).is_ok()),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn exit(is_done: bool) -> ExitCode {
+    if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn answer(value: &impl Serialize) -> ExitCode {
+    exit(serde_json::to_writer(std::io::stdout(), value).is_ok())
+}
+
+/// This program again, for another part.
+fn again(words: &[&str]) -> Command {
+    let mut command = Command::new(std::env::args_os().next().unwrap_or_default());
+    command.args([ASKED, CANARY]).args(words);
+    command
+}
+
+fn attempt(attempts: &Attempts) -> Finding {
+    let is_written = || std::fs::write(&attempts.secret, "overwritten").is_ok();
+    let is_made = || std::fs::write(attempts.outside.join("made"), "made").is_ok();
+    let abstract_address =
+        std::os::unix::net::SocketAddr::from_abstract_name(&attempts.abstract_socket);
+    let is_reached = || abstract_address.is_ok_and(|it| UnixStream::connect_addr(&it).is_ok());
+    let send = || UdpSocket::bind("0.0.0.0:0")?.send_to(b"canary", attempts.udp);
+    // Whether it arrives is seen outside.
+    let _ = send();
+    let timeout = Duration::from_secs(1);
+    Finding {
+        read: std::fs::read(&attempts.secret).is_ok()
+            || std::fs::read_dir(&attempts.outside).is_ok(),
+        saw: attempts.secret.metadata().is_ok(),
+        changed: is_changed(&attempts.secret),
+        connected: TcpStream::connect_timeout(&attempts.tcp, timeout).is_ok(),
+        odd_sockets: odd_sockets(),
+        connected_here: UnixStream::connect(&attempts.socket).is_ok() || is_reached(),
+        variables: variables_of_others(&attempts.variables),
+        threads: begin_threads(attempts.threads),
+        left_one: leave_one(&attempts.held),
+        wrote: is_written() | is_made(),
+    }
+}
+
+fn is_changed(path: &Path) -> bool {
+    let mode = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).is_ok();
+    let now = rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 };
+    let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
+    let flags = rustix::fs::AtFlags::empty();
+    mode | rustix::fs::utimensat(rustix::fs::CWD, path, &times, flags).is_ok()
+}
+
+/// The families that matter: netlink, packet, key, alg, vsock, xdp.
+fn odd_sockets() -> Vec<u16> {
+    let is_made = |family: &u16| {
+        let family = AddressFamily::from_raw(*family);
+        [SocketType::RAW, SocketType::DGRAM, SocketType::STREAM, SocketType::SEQPACKET]
+            .into_iter()
+            .any(|kind| rustix::net::socket(family, kind, None).is_ok())
+    };
+    [16, 17, 15, 38, 40, 44].into_iter().filter(is_made).collect()
+}
+
+fn variables_of_others(known: &[String]) -> BTreeSet<String> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeSet::new() };
+    let texts = entries.flatten().filter_map(|it| std::fs::read(it.path().join("environ")).ok());
+    let mut found = BTreeSet::new();
+    for text in texts {
+        for variable in text.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
+            let text = String::from_utf8_lossy(variable);
+            let name = text.split('=').next().unwrap_or_default();
+            if !known.iter().any(|known| known == name) {
+                found.insert(name.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Begins threads until no more can be, and says how many there were.
+fn begin_threads(most: u64) -> u64 {
+    let (hold, held) = mpsc::channel::<()>();
+    let held = std::sync::Arc::new(std::sync::Mutex::new(held));
+    let mut threads = Vec::new();
+    for _ in 0..most {
+        let held = held.clone();
+        let wait = move || {
+            // Until all are begun.
+            let _ = held.lock().map(|held| held.recv());
+        };
+        match std::thread::Builder::new().stack_size(32 << 10).spawn(wait) {
+            Ok(thread) => threads.push(thread),
+            Err(_) => break,
+        }
+    }
+    drop(hold);
+    let begun = threads.len() as u64;
+    for thread in threads {
+        let _ = thread.join();
+    }
+    begun
+}
+
+/// Leaves a process behind, as a daemon would be.
+fn leave_one(held: &Path) -> bool {
+    let Some(path) = held.to_str() else { return false };
+    let started = again(&["daemon", path]).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let begun = Instant::now();
+    while started.is_ok() && begun.elapsed() < Duration::from_secs(5) {
+        if std::fs::read(held).is_ok_and(|text| !text.is_empty()) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
+}
+
+fn linger(held: &Path) -> std::io::Result<()> {
+    let _ = rustix::process::setsid();
+    let mut file = std::fs::File::options().create(true).append(true).open(held)?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+    file.write_all(b"held")?;
+    std::thread::sleep(Duration::from_secs(60));
+    Ok(())
+}
+
+/// How many processes take memory together.
+const HOARDERS: u64 = 3;
+
+/// Takes more memory than there is: half of it, three times; and twice of it, once.
+fn hoard(limit: u64) -> Hoard {
+    let together = filled(limit / 2, HOARDERS) == HOARDERS;
+    Hoard { together, alone: together && filled(limit * 2, 1) == 1 }
+}
+
+fn filled(bytes: u64, processes: u64) -> u64 {
+    let start = || {
+        again(&["fill", &bytes.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()
+    };
+    let mut children: Vec<_> = (0..processes).filter_map(|_| start()).collect();
+    let mut count = 0;
+    for child in &mut children {
+        let mut byte = [0];
+        let is_full = child.stdout.as_mut().is_some_and(|it| it.read_exact(&mut byte).is_ok());
+        count += u64::from(is_full);
+    }
+    for mut child in children {
+        drop(child.stdin.take());
+        let _ = child.wait();
+    }
+    count
+}
+
+/// Takes memory, says so, and keeps it until nobody listens.
+fn fill(bytes: usize) -> ExitCode {
+    let mut memory: Vec<u8> = Vec::new();
+    if memory.try_reserve_exact(bytes).is_err() {
+        return ExitCode::FAILURE;
+    }
+    memory.resize(bytes, 1);
+    let said = std::io::stdout().write_all(&[std::hint::black_box(&memory)[bytes / 2]]);
+    let said = said.and_then(|()| std::io::stdout().flush());
+    let _ = std::io::stdin().read(&mut [0]);
+    exit(said.is_ok())
+}

@@ -1,0 +1,158 @@
+//! From the supervisor to the command: limits, another identity, no rights, and the rules of the
+//! kernel. Nothing here can be undone by what comes after.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::FromRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use ::landlock::RulesetStatus;
+use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::order::{Groups, Identity, Order};
+use super::seccomp::{self, Rules};
+use super::{landlock, order};
+use crate::executor::Tier;
+
+/// What the last steps towards a command need.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(crate) struct Entrance {
+    pub(crate) order: Order,
+    pub(crate) groups: Groups,
+    /// The descriptor that says how far it got.
+    pub(crate) progress: i32,
+}
+
+/// What is written when everything but the command itself is done.
+pub(crate) const READY: &str = "ready";
+
+/// How far a command got on its way to be started, for whoever waits outside.
+pub(crate) struct Progress(File);
+
+impl Progress {
+    pub(crate) fn new(file: File) -> Self {
+        Self(file)
+    }
+
+    pub(crate) fn say(&mut self, text: &str) {
+        // Nobody else is there who could be told of a failure.
+        let _ = self.0.set_len(0);
+        let _ = self.0.seek(SeekFrom::Start(0));
+        let _ = self.0.write_all(text.as_bytes());
+    }
+
+    pub(crate) fn said(&mut self) -> io::Result<String> {
+        let mut text = String::new();
+        self.0.seek(SeekFrom::Start(0))?;
+        self.0.read_to_string(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// The last steps inside of namespaces: the order is in an open descriptor.
+pub(crate) fn enter(descriptor: &str) -> ExitCode {
+    let Ok(number) = descriptor.parse() else { return ExitCode::FAILURE };
+    // SAFETY: the supervisor outside opened this descriptor for us, and nobody else uses it.
+    let file = unsafe { File::from_raw_fd(number) };
+    let entrance: Entrance = match order::receive(file) {
+        Ok(entrance) => entrance,
+        Err(_) => return ExitCode::FAILURE,
+    };
+    // SAFETY: as above.
+    let mut progress = Progress::new(unsafe { File::from_raw_fd(entrance.progress) });
+    let done = confine(&entrance.order, entrance.groups);
+    let failure = done.map_or_else(
+        |cause| cause,
+        |()| {
+            progress.say(READY);
+            let error = command(&entrance.order).exec();
+            format!("{}: {error}", entrance.order.argv[0])
+        },
+    );
+    progress.say(&failure);
+    ExitCode::FAILURE
+}
+
+/// The command of an order.
+pub(crate) fn command(order: &Order) -> Command {
+    let mut command = Command::new(&order.argv[0]);
+    command
+        .args(&order.argv[1..])
+        .env_clear()
+        .envs(order.env.iter().map(|(key, value)| (key, value)));
+    command
+}
+
+/// Makes this process one that may do only what the order allows. What went wrong is said in words.
+pub(crate) fn confine(order: &Order, groups: Groups) -> Result<(), String> {
+    let said = |doing: &'static str| move |error: io::Error| format!("{doing}: {error}");
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    limit(order, groups).map_err(|error| said("the limits cannot be set")(error.into()))?;
+    close_descriptors().map_err(said("descriptors cannot be closed"))?;
+    // While paths can still be opened that the command will not reach.
+    let rules = match order.tier {
+        Tier::T0 | Tier::T3 => None,
+        Tier::T1 | Tier::T2 => Some(landlock::rules(order).map_err(|it| it.to_string())?),
+    };
+    let filters = seccomp::filters(Rules { tier: order.tier, network: order.network });
+    drop_rights(order.identity).map_err(|error| said("rights cannot be dropped")(error.into()))?;
+    let cwd = order.inside.join(&order.cwd);
+    std::env::set_current_dir(&cwd).map_err(|error| format!("{}: {error}", cwd.display()))?;
+    let Some(rules) = rules else { return Ok(()) };
+    let status = rules.restrict_self().map_err(|error| error.to_string())?;
+    if order.tier == Tier::T1 && status.ruleset == RulesetStatus::NotEnforced {
+        return Err("this kernel has no Landlock".to_owned());
+    }
+    for filter in filters.map_err(|error| error.to_string())? {
+        seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+fn limit(order: &Order, groups: Groups) -> rustix::io::Result<()> {
+    let limits = &order.limits;
+    let set = |resource, most: u64| {
+        // Nobody can be allowed more than the supervisor is.
+        let most = rustix::process::getrlimit(resource).maximum.map_or(most, |have| have.min(most));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+    };
+    set(Resource::Core, 0)?;
+    set(Resource::Fsize, limits.file_bytes)?;
+    set(Resource::Nofile, limits.open_files)?;
+    // At the lower number it is told, at the higher one killed.
+    let cpu = Rlimit { current: Some(limits.cpu_seconds), maximum: Some(limits.cpu_seconds + 1) };
+    setrlimit(Resource::Cpu, cpu)?;
+    if !groups.memory {
+        set(Resource::Data, limits.memory_bytes)?;
+    }
+    match order.user_processes {
+        Some(most) => set(Resource::Nproc, most),
+        None => Ok(()),
+    }
+}
+
+/// Whatever is open besides the standard streams closes with the next program.
+fn close_descriptors() -> io::Result<()> {
+    // SAFETY: the descriptors stay open until then; only a flag of theirs changes.
+    let done = unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn drop_rights(identity: Option<Identity>) -> rustix::io::Result<()> {
+    if let Some(Identity { uid, gid }) = identity {
+        for right in CapabilitySet::all().iter() {
+            // Those that this kernel does not know are not there to be dropped.
+            let _ = rustix::thread::remove_capability_from_bounding_set(right);
+        }
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        rustix::thread::set_thread_groups(&[])?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    }
+    rustix::thread::set_no_new_privs(true)?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets)
+}

@@ -1,0 +1,218 @@
+//! System calls that no command needs, and that have led out of sandboxes.
+//!
+//! Everything else is allowed. A call by the number of another ABI is a call too: those of 32-bit
+//! programs end the process, and those of x32 are refused by their own numbers.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+use crate::executor::{Network, Tier};
+
+/// Never: other processes, kernels, mounts, namespaces, keys, clocks.
+const NEVER: &[i64] = &[
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_adjtimex,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_file_load,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_nfsservctl,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_personality,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_madvise,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+    libc::SYS_vhangup,
+];
+
+#[cfg(target_arch = "x86_64")]
+const NEVER_HERE: &[i64] = &[libc::SYS_ioperm, libc::SYS_iopl, libc::SYS_modify_ldt];
+#[cfg(not(target_arch = "x86_64"))]
+const NEVER_HERE: &[i64] = &[];
+
+/// What changes modes, owners and times of files by their paths. Landlock does not judge it.
+const METADATA: &[i64] = &[
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchownat,
+    libc::SYS_lremovexattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_setxattr,
+    SYS_SETXATTRAT,
+    SYS_REMOVEXATTRAT,
+    SYS_FILE_SETATTR,
+];
+
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
+const SYS_FILE_SETATTR: i64 = 469;
+
+#[cfg(target_arch = "x86_64")]
+const METADATA_HERE: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_futimesat,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const METADATA_HERE: &[i64] = &[];
+
+/// The flags of `clone` that make namespaces.
+const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWUTS;
+
+/// Numbers of the x32 ABI are those of x86_64 with this bit.
+#[cfg(target_arch = "x86_64")]
+const X32: i64 = 0x4000_0000;
+
+/// What a filter must know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) tier: Tier,
+    pub(crate) network: Network,
+}
+
+/// A filter cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the filter of system calls cannot be made: {0}")]
+pub(crate) struct NoFilter(String);
+
+/// The filters, to be applied in this order: what fails with "not permitted", and what does as if
+/// the kernel did not know it.
+pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
+    let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    let mut metadata: Vec<i64> = Vec::new();
+    if rules.tier == Tier::T1 {
+        metadata.extend_from_slice(METADATA);
+        metadata.extend_from_slice(METADATA_HERE);
+        // Without a path it is about an open file, and Landlock has judged the opening.
+        let has_path = condition(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+        denied.insert(libc::SYS_utimensat, vec![rule(vec![has_path])?]);
+    }
+    for call in NEVER.iter().chain(NEVER_HERE).chain(&metadata) {
+        denied.insert(*call, Vec::new());
+    }
+    let flags = u64::from(NAMESPACES.cast_unsigned());
+    let mut clones = Vec::new();
+    for bit in (0..32).map(|bit| 1u64 << bit).filter(|bit| flags & bit != 0) {
+        let op = SeccompCmpOp::MaskedEq(bit);
+        clones.push(rule(vec![condition(0, SeccompCmpArgLen::Qword, op, bit)?])?);
+    }
+    denied.insert(libc::SYS_clone, clones);
+    denied.insert(libc::SYS_socket, sockets(rules)?);
+    // Input for the terminal, and the attributes of a file that Landlock does not know.
+    let mut ioctls = vec![
+        rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::TIOCSTI)?])?,
+        rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::TIOCLINUX)?])?,
+    ];
+    if rules.tier == Tier::T1 {
+        for request in [FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR] {
+            let is = condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)?;
+            ioctls.push(rule(vec![is])?);
+        }
+    }
+    denied.insert(libc::SYS_ioctl, ioctls);
+    // The C library asks for this one first, and then takes the older one, which can be judged.
+    let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    Ok([filter(denied, libc::EPERM)?, filter(unknown, libc::ENOSYS)?])
+}
+
+const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
+const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
+
+/// The sockets that are refused: all but those of these families.
+fn sockets(rules: Rules) -> Result<Vec<SeccompRule>, NoFilter> {
+    let internet = [libc::AF_INET, libc::AF_INET6];
+    let families: Vec<i32> = match (rules.tier, rules.network) {
+        // Its network is its own, and so are the sockets that it can find.
+        (Tier::T2 | Tier::T3, Network::None) => {
+            internet.into_iter().chain([libc::AF_UNIX]).collect()
+        }
+        (_, Network::Host) => internet.to_vec(),
+        (_, Network::None) => Vec::new(),
+    };
+    let mut conditions = Vec::new();
+    for family in families {
+        let family = u64::from(family.cast_unsigned());
+        conditions.push(condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)?);
+    }
+    Ok(if conditions.is_empty() { Vec::new() } else { vec![rule(conditions)?] })
+}
+
+fn condition(
+    argument: u8,
+    length: SeccompCmpArgLen,
+    op: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, NoFilter> {
+    SeccompCondition::new(argument, length, op, value).map_err(|error| NoFilter(error.to_string()))
+}
+
+fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, NoFilter> {
+    SeccompRule::new(conditions).map_err(|error| NoFilter(error.to_string()))
+}
+
+fn filter(mut rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, NoFilter> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let x32: Vec<_> = rules.iter().map(|(call, when)| (call | X32, when.clone())).collect();
+        rules.extend(x32);
+    }
+    let failed = |error: String| NoFilter(error);
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|it| failed(it.to_string()))?;
+    let action = SeccompAction::Errno(errno.cast_unsigned());
+    SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
+        .and_then(BpfProgram::try_from)
+        .map_err(|error| failed(error.to_string()))
+}
