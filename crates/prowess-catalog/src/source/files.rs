@@ -135,7 +135,7 @@ impl Files {
         scope: ResourceScope,
     ) -> Result<ResourceListing, ReadError> {
         let folder = self.open_skill_folder(place)?;
-        Ok(self.walk(&folder, place, scope, Looking::AtNames).0)
+        Ok(self.walk(&folder, place, scope, Looking::Names).0)
     }
 
     /// Lists a skill's files, and looks closer at them on the way if that is wanted.
@@ -171,7 +171,7 @@ impl Files {
     ) -> Result<SkillContents, ReadError> {
         let text = self.read_skill(&place.folder.join(&*place.file))?;
         let folder = self.open_skill_folder(place)?;
-        let (listing, _) = self.walk(&folder, place, ResourceScope::Recursive, Looking::AtNames);
+        let (listing, _) = self.walk(&folder, place, ResourceScope::Recursive, Looking::Names);
         let own = (&*place.file, place.executable);
         let mut gathering = Gathering::new(own, text, &listing, limit)?;
         for Resource { path, executable, .. } in listing.resources {
@@ -188,11 +188,11 @@ impl Files {
         let folder = self.open_skill_folder(place).ok()?;
         let mut stamps = Stamps::default();
         stamps.add(&place.file, &folder.stat(Path::new(&*place.file)).ok()?);
-        let looking = Looking::AtStamps(stamps);
+        let looking = Looking::Stamps(stamps);
         let (listing, looked) = self.walk(&folder, place, ResourceScope::Recursive, looking);
         listing.check_whole().ok()?;
         match looked {
-            Looking::AtStamps(stamps) => stamps.finish(grain),
+            Looking::Stamps(stamps) => stamps.finish(grain),
             _ => None,
         }
     }
@@ -201,10 +201,10 @@ impl Files {
     pub(crate) fn whole(&self, place: &Place) -> Result<WholeSkill, ReadError> {
         let text = self.read_skill(&place.folder.join(&*place.file))?;
         let files = self.open_skill_folder(place).map(|folder| {
-            let looking = Looking::AtContents(Contents::default());
+            let looking = Looking::Contents(Contents::default());
             let (listing, looked) = self.walk(&folder, place, ResourceScope::Recursive, looking);
             let contents = match looked {
-                Looking::AtContents(contents) => contents,
+                Looking::Contents(contents) => contents,
                 _ => Contents::default(),
             };
             let read = |resource: &Resource| match contents.files.get(resource.path.as_str()) {
@@ -261,12 +261,12 @@ struct ResourceWalk<'a> {
 
 /// How closely files are looked at while they are listed.
 enum Looking {
-    /// No more than to list them.
-    AtNames,
+    /// At no more than their names.
+    Names,
     /// At what they look like from outside.
-    AtStamps(Stamps),
+    Stamps(Stamps),
     /// At what they hold.
-    AtContents(Contents),
+    Contents(Contents),
 }
 
 /// What files hold, as far as there is room for it.
@@ -354,9 +354,9 @@ impl ResourceWalk<'_> {
                 path: path.clone(),
             };
             match &mut self.looking {
-                Looking::AtNames => {}
-                Looking::AtStamps(stamps) => stamps.add(path.as_str(), &stamp),
-                Looking::AtContents(contents) => contents.add(path.as_str(), handle, &stamp),
+                Looking::Names => {}
+                Looking::Stamps(stamps) => stamps.add(path.as_str(), &stamp),
+                Looking::Contents(contents) => contents.add(path.as_str(), handle, &stamp),
             }
             self.found.insert(path.to_string(), resource);
         }
