@@ -6,10 +6,13 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod artifact;
+mod beneath;
 mod collect;
 mod executor;
 mod key;
+mod locks;
 mod path;
+mod remove;
 mod supervisor;
 mod workspace;
 

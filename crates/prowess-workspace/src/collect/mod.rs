@@ -5,10 +5,23 @@
 //! left out is listed.
 
 mod content;
+mod glob;
+mod walk;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 
 use serde::{Deserialize, Serialize};
 
 pub use content::CollectedFile;
+pub(crate) use content::mime_type;
+
+use self::glob::Pattern;
+use self::walk::Found;
+use crate::beneath::{Folder, Stamp};
+use crate::path::WorkspacePath;
+use crate::workspace::WorkspaceError;
 
 /// How much is collected at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,4 +152,90 @@ impl CollectLimit {
             Self::MaxEntries => "max_entries",
         }
     }
+}
+
+/// Collects what matches any of the globs below a root. `redirect` gives the path that is meant
+/// by one that a staged skill's own link may stand in.
+pub(crate) fn collect(
+    root: &Folder,
+    globs: &[String],
+    run_dir: Option<&WorkspacePath>,
+    limits: &CollectLimits,
+    redirect: impl Fn(&WorkspacePath) -> WorkspacePath,
+) -> Result<Collected, WorkspaceError> {
+    if globs.len() as u64 > limits.max_globs {
+        return Err(WorkspaceError::Limit {
+            what: "the number of globs".into(),
+            limit: "max_globs",
+            most: limits.max_globs,
+        });
+    }
+    let patterns: Vec<_> = globs
+        .iter()
+        .map(|glob| Pattern::parse(glob, run_dir, &redirect))
+        .collect::<Result<_, _>>()?;
+    let mut bases: Vec<_> = patterns.iter().map(Pattern::base).collect();
+    bases.sort_unstable();
+    // What is below another base is seen from there.
+    bases.dedup_by(|below, above| below.starts_with(above));
+
+    let mut found = Found::new(limits);
+    for base in bases {
+        found.walk(root, base, &patterns);
+    }
+    let mut collected = Collected::default();
+    let mut bytes_left = limits.max_total_bytes;
+    for path in std::mem::take(&mut found.files) {
+        if collected.files.len() as u64 >= limits.max_files {
+            found.refuse(path.as_str(), RefusedReason::TooMany);
+            found.hit(CollectLimit::MaxFiles);
+            continue;
+        }
+        match take(root, &path, limits.max_file_bytes, bytes_left) {
+            Ok(Some(file)) => {
+                bytes_left -= file.bytes.len() as u64;
+                if file.truncated {
+                    found.hit(CollectLimit::MaxFileBytes);
+                }
+                collected.files.push(file);
+            }
+            Ok(None) => {}
+            Err(reason) => {
+                found.refuse(path.as_str(), reason);
+                if reason == RefusedReason::TotalBytes {
+                    found.hit(CollectLimit::MaxTotalBytes);
+                }
+            }
+        }
+    }
+    found.finish(&mut collected);
+    Ok(collected)
+}
+
+/// Reads a file by its path, which says nothing any more about what is there now.
+fn take(
+    root: &Folder,
+    path: &WorkspacePath,
+    max_file_bytes: u64,
+    bytes_left: u64,
+) -> Result<Option<CollectedFile>, RefusedReason> {
+    let unreadable = |_| RefusedReason::Unreadable;
+    let file = match root.open_file(path) {
+        Ok(file) => file,
+        Err(error) => return walk::reason_of(&error).map_or(Ok(None), Err),
+    };
+    let stamp = Stamp::of(&file).map_err(unreadable)?;
+    walk::check(&stamp)?;
+    if stamp.bytes.min(max_file_bytes) > bytes_left {
+        return Err(RefusedReason::TotalBytes);
+    }
+    let bytes = read_head(file, &stamp, max_file_bytes.min(bytes_left)).map_err(unreadable)?;
+    Ok(Some(CollectedFile::new(path.to_string(), bytes, stamp.bytes)))
+}
+
+/// Reads the beginning of an open file.
+pub(crate) fn read_head(file: OwnedFd, stamp: &Stamp, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(stamp.bytes.min(limit)).unwrap_or(0));
+    File::from(file).take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

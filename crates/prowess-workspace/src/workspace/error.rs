@@ -44,6 +44,12 @@ pub enum WorkspaceError {
         /// What was asked for.
         path: String,
     },
+    /// It does not lie inside the folder that inputs may come from.
+    #[error("'{path}' lies, or leads, outside the folder that inputs may come from")]
+    Outside {
+        /// What was asked for.
+        path: String,
+    },
     /// It is no regular file, or no file with this one name.
     #[error("'{path}' is {what}, not a regular file")]
     NotAFile {
@@ -105,6 +111,7 @@ impl WorkspaceError {
             Self::Glob { .. } => "invalid_glob",
             Self::NotFound { .. } => "not_found",
             Self::Link { .. } => "is_link",
+            Self::Outside { .. } => "outside",
             Self::NotAFile { .. } => "not_a_file",
             Self::NotAFolder { .. } => "not_a_folder",
             Self::NotWritable { .. } => "not_writable",

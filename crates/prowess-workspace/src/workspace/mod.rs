@@ -24,8 +24,15 @@ mod metadata;
 mod read;
 mod stage;
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustix::fs::{Mode, mkdirat};
+use rustix::io::Errno;
+use uuid::Uuid;
 
 pub use all::{WorkspaceOwner, Workspaces};
 pub use error::WorkspaceError;
@@ -38,7 +45,7 @@ pub use metadata::{InputMode, InputRecord};
 pub use read::{Entries, Entry, EntryKind};
 pub use stage::{SkillFile, StagedSkill};
 
-use crate::collect::{CollectLimits, Collected, CollectedFile};
+use crate::beneath::{Folder, give};
 use crate::path::WorkspacePath;
 
 /// The workspace of a session. While any clone of it lives, in whichever process, it is not
@@ -52,6 +59,12 @@ pub struct Workspace {
 struct Inner {
     id: WorkspaceId,
     path: PathBuf,
+    folder: Folder,
+    /// Where what is removed goes.
+    bin: Folder,
+    change_lock: PathBuf,
+    /// Locked as long as this lives; its time is when the workspace was used.
+    used: File,
     owner: Option<WorkspaceOwner>,
     limits: WorkspaceLimits,
 }
@@ -72,106 +85,22 @@ impl Workspace {
         self.inner.owner
     }
 
-    /// Whether a skill is staged with this tree digest from an unchanged source (`None`: no matter
-    /// which), and nobody touched the copy. Looks at every file, and reads none.
-    pub fn staged(
-        &self,
-        name: &str,
-        digest: &str,
-        source_stamp: Option<&str>,
-    ) -> Result<Option<StagedSkill>, WorkspaceError> {
-        unimplemented!("{name} {digest} {source_stamp:?}")
-    }
-
-    /// Stages a skill from bytes: a read-only copy that appears at once or not at all. What is
-    /// already staged and untouched stays; a `.venv/` is kept. Whether the bytes have the digest
-    /// is the caller's knowledge.
-    pub fn stage(
-        &self,
-        name: &str,
-        digest: &str,
-        source_stamp: Option<&str>,
-        files: &[SkillFile<'_>],
-    ) -> Result<StagedSkill, WorkspaceError> {
-        unimplemented!("{name} {digest} {source_stamp:?} {}", files.len())
-    }
-
     /// Makes the folder of a new run: `runs/run_<id>`, which nobody else has.
     pub fn begin_run(&self) -> Result<WorkspacePath, WorkspaceError> {
-        unimplemented!()
-    }
-
-    /// Writes a file below `work/`, `out/` or `runs/`; folders on the way are made. The file is
-    /// there as a whole or not at all; a file or link in its place is replaced, a folder is not.
-    pub fn put(&self, to: &WorkspacePath, bytes: &[u8]) -> Result<InputFile, WorkspaceError> {
-        unimplemented!("{to} {}", bytes.len())
-    }
-
-    /// Copies a file or a folder of this machine that lies inside `allowed`: what a link that
-    /// leads out of `allowed` hides is not found, whatever happens to the tree meanwhile. A folder
-    /// replaces a folder. Of a folder, links and special files are left out, and listed.
-    pub fn copy_in(
-        &self,
-        allowed: &Path,
-        from: &Path,
-        to: &WorkspacePath,
-    ) -> Result<CopiedIn, WorkspaceError> {
-        unimplemented!("{allowed:?} {from:?} {to}")
-    }
-
-    /// Copies a file or a folder of the workspace.
-    pub fn copy_within(
-        &self,
-        from: &WorkspacePath,
-        to: &WorkspacePath,
-    ) -> Result<CopiedIn, WorkspaceError> {
-        unimplemented!("{from} {to}")
-    }
-
-    /// Makes a relative link to a file or a folder of the workspace. A file or link in its place
-    /// is replaced, a folder is not.
-    pub fn link_within(
-        &self,
-        from: &WorkspacePath,
-        to: &WorkspacePath,
-    ) -> Result<(), WorkspaceError> {
-        unimplemented!("{from} {to}")
-    }
-
-    /// Remembers where an input came from.
-    pub fn record_input(&self, record: InputRecord) -> Result<(), WorkspaceError> {
-        unimplemented!("{record:?}")
-    }
-
-    /// The newest record of an input at `to` that turned out to be `resolved`.
-    pub fn recorded_input(
-        &self,
-        to: &WorkspacePath,
-        resolved: &str,
-    ) -> Result<Option<InputRecord>, WorkspaceError> {
-        unimplemented!("{to} {resolved}")
-    }
-
-    /// Reads a regular file, up to so many bytes. The links `out`, `work` and `inputs` of a staged
-    /// skill are understood; no other link is.
-    pub fn read(&self, path: &WorkspacePath, limit: u64) -> Result<CollectedFile, WorkspaceError> {
-        unimplemented!("{path} {limit}")
-    }
-
-    /// Lists a folder.
-    pub fn list(&self, path: &WorkspacePath) -> Result<Entries, WorkspaceError> {
-        unimplemented!("{path}")
-    }
-
-    /// Collects the files that match any of the globs, as relative to the workspace.
-    /// `$WORKSPACE_DIR/`, `$SKILLS_DIR/`, `$WORK_DIR/`, `$OUTPUT_DIR/` and `$RUN_DIR/` (the given
-    /// folder), also as `${…}/`, may begin a glob.
-    pub fn collect(
-        &self,
-        globs: &[String],
-        run_dir: Option<&WorkspacePath>,
-        limits: &CollectLimits,
-    ) -> Result<Collected, WorkspaceError> {
-        unimplemented!("{globs:?} {run_dir:?} {limits:?}")
+        let failed = || WorkspaceError::io("make the folder of a run");
+        let runs = self.inner.folder.enter("runs".as_ref()).map_err(failed())?;
+        self.inner.used.set_modified(SystemTime::now()).map_err(failed())?;
+        loop {
+            let name = format!("run_{}", Uuid::now_v7().simple());
+            match mkdirat(&runs, &name, Mode::RWXU) {
+                // Somebody guessed it.
+                Err(Errno::EXIST) => continue,
+                made => made.map_err(io::Error::from).map_err(failed())?,
+            }
+            let folder = runs.enter(name.as_ref()).map_err(failed())?;
+            give(&folder, 0o700, self.inner.owner).map_err(failed())?;
+            let path = WorkspacePath::parse(&format!("runs/{name}"));
+            return path.map_err(|error| failed()(io::Error::other(error)));
+        }
     }
 }
