@@ -1,5 +1,7 @@
 //! What a tool of a toolkit may ask about skills.
 
+#![allow(clippy::result_large_err, reason = "a failure is an outcome, and is moved once")]
+
 mod support;
 
 use std::sync::Arc;

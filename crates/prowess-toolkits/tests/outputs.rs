@@ -181,7 +181,7 @@ async fn every_save_is_a_version() {
         assert_eq!(outcome.artifacts[0].version, version);
     }
     // What belongs to the user is seen from other sessions.
-    let world = world.as_session("other");
+    let world = world.in_session("other");
     let kept = world.artifacts.load(&world.scope(), "user:out/a", Some(1)).await.unwrap().unwrap();
     assert_eq!(&*kept.bytes, b"1\n");
 }

@@ -100,6 +100,21 @@ async fn every_run_has_its_variables_and_a_folder_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_run_that_leaves_nothing_leaves_no_folder() {
+    let world = loaded(Plan::new()).await;
+    for _ in 0..20 {
+        stdout(&world.run("test -d $RUN_DIR").await);
+    }
+    // One that was refused neither.
+    let inputs = json!({"inputs": [{"from": "artifact://missing"}]});
+    assert_eq!(refusal(&world.run_with(":", inputs).await).0, "input_not_found");
+    let runs = || fs::read_dir(world.workspace().join("runs")).unwrap().count();
+    assert_eq!(runs(), 0);
+    stdout(&world.run("touch $RUN_DIR/kept").await);
+    assert_eq!(runs(), 1);
+}
+
+#[tokio::test]
 async fn a_command_may_begin_elsewhere_in_the_workspace() {
     let world = loaded(Plan::new()).await;
     let table = [
@@ -285,7 +300,7 @@ async fn sessions_do_not_see_each_other() {
     let world = loaded(Plan::new()).await;
     stdout(&world.run("echo mine > work/secret").await);
     assert_eq!(stdout(&world.run("cat work/secret").await), "mine\n");
-    let world = world.as_session("other");
+    let world = world.in_session("other");
     world.load("demo").await;
     let shown = shown(&world.run("cat work/secret; ls -A work out").await);
     assert!(!shown["stdout"].as_str().unwrap().contains("mine"), "{shown}");

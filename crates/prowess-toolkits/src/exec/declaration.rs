@@ -54,7 +54,8 @@ pub(crate) fn declaration() -> ToolDeclaration {
         },
         "required": ["skill", "command"],
     });
-    let description = "Run a command that a loaded skill's text asks for, in a sandbox. The \
-        skill's folder is read-only; write results to out/ and other files to work/.";
+    let description = "Run a command that a loaded skill's text asks for, with bash, in a sandbox. \
+        It begins in the skill's folder, which is read-only; write results to out/ and other \
+        files to work/. A ref in the result can be read later with read_file.";
     ToolDeclaration::new(NAME, description, parameters)
 }

@@ -51,17 +51,16 @@ impl From {
 
     /// The name that it has by itself.
     fn base_name(&self) -> &str {
-        let last = |path: &WorkspacePath| path.as_str().rsplit('/').next().map(str::len);
-        let end = |text: &'_ str, length: Option<usize>| text.len() - length.unwrap_or_default();
         match self {
             Self::Artifact(artifact) => {
                 let name = artifact.name.rsplit('/').next().unwrap_or_default();
                 name.strip_prefix("user:").unwrap_or(name)
             }
             Self::Host(path) => path.file_name().and_then(|name| name.to_str()).unwrap_or_default(),
-            Self::Workspace(path) => &path.as_str()[end(path.as_str(), last(path))..],
             Self::Skill { name, path } if path.as_str().is_empty() => name,
-            Self::Skill { path, .. } => &path.as_str()[end(path.as_str(), last(path))..],
+            Self::Workspace(path) | Self::Skill { path, .. } => {
+                path.as_str().rsplit('/').next().unwrap_or_default()
+            }
         }
     }
 }

@@ -2,12 +2,14 @@
 
 mod arguments;
 mod command;
+mod cwd;
 mod declaration;
 mod env;
 mod garbage;
 mod inputs;
 mod outputs;
 mod result;
+mod run_folder;
 mod settings;
 mod stage;
 mod tool;
@@ -15,7 +17,7 @@ mod tool;
 use std::sync::Arc;
 
 use prowess_runtime::{Tool, Toolkit};
-use prowess_workspace::{ArtifactStore, Executor, Workspaces};
+use prowess_workspace::{ArtifactStore, Executor, Watcher, Workspaces};
 
 pub use settings::{ExecSettings, InvalidExecSettings, LimitSettings};
 use tool::SkillRun;
@@ -39,6 +41,12 @@ impl ExecToolkit {
     /// Where artifacts are read from and kept.
     pub fn with_artifacts(mut self, artifacts: Arc<dyn ArtifactStore>) -> Self {
         self.tool.artifacts = Some(artifacts);
+        self
+    }
+
+    /// Lets somebody see what commands write while they run.
+    pub fn with_watcher(mut self, watcher: Watcher) -> Self {
+        self.tool.watcher = Some(watcher);
         self
     }
 

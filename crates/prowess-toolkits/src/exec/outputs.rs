@@ -6,10 +6,10 @@ use std::path::Path;
 use prowess_runtime::{ArtifactRef, SessionKey};
 use prowess_workspace::{
     ArtifactStore, CollectLimits, Collected, CollectedFile, Workspace, WorkspaceError,
-    WorkspacePath,
 };
 
 use super::arguments::RunArguments;
+use super::run_folder::RunFolder;
 use super::settings::ExecSettings;
 use crate::session::scope_of;
 
@@ -95,18 +95,17 @@ impl Wanted {
         Self { globs, limits, listed, inline, save, warnings }
     }
 
-    /// Collects what is wanted. Files that nobody asked for count if they were written since this
-    /// time, as the disk tells it.
+    /// Collects what is wanted. Files that nobody asked for count if they were written in this run.
+    /// Blocks.
     pub(crate) fn collect(
         &self,
         workspace: &Workspace,
-        run_dir: &WorkspacePath,
-        began: Option<(i64, i64)>,
+        run: &RunFolder,
     ) -> Result<Collected, WorkspaceError> {
-        let mut collected = workspace.collect(&self.globs, Some(run_dir), &self.limits)?;
+        let mut collected = workspace.collect(&self.globs, Some(run.path()), &self.limits)?;
         if !self.listed {
             let root = workspace.path();
-            collected.files.retain(|file| changed(&root.join(&file.name)) >= began);
+            collected.files.retain(|file| changed(&root.join(&file.name)) >= run.began());
             // Nobody asked: nothing is missed.
             collected.refused.clear();
             collected.limits_hit.clear();
@@ -161,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    fn wanted(more: serde_json::Value) -> Wanted {
+    fn wanted(more: &serde_json::Value) -> Wanted {
         let mut arguments = json!({"skill": "demo", "command": "ls"});
         if let (Some(all), Some(more)) = (arguments.as_object_mut(), more.as_object()) {
             all.extend(more.clone());
@@ -189,7 +188,7 @@ mod tests {
             (omitted, true, false),
         ];
         for (call, listed, inline) in table {
-            let wanted = wanted(call.clone());
+            let wanted = wanted(&call);
             assert_eq!((wanted.listed, wanted.inline), (listed, inline), "{call}");
         }
     }
@@ -198,36 +197,36 @@ mod tests {
     fn both_ways_to_keep_files_have_their_own_prefix() {
         let call = json!({"outputs": {"globs": ["a"], "save": true, "name_template": "n/"}});
         let expected = Save { prefix: "n/".into(), asked_by: "outputs.save" };
-        assert_eq!(wanted(call).save, Some(expected));
+        assert_eq!(wanted(&call).save, Some(expected));
         let call = json!({
             "output_files": ["a"], "save_as_artifacts": true, "artifact_prefix": "pref/",
         });
         let expected = Save { prefix: "pref/".into(), asked_by: "save_as_artifacts" };
-        assert_eq!(wanted(call).save, Some(expected));
-        assert_eq!(wanted(json!({"output_files": ["a"], "artifact_prefix": "p/"})).save, None);
-        let nothing = wanted(json!({"save_as_artifacts": true}));
+        assert_eq!(wanted(&call).save, Some(expected));
+        assert_eq!(wanted(&json!({"output_files": ["a"], "artifact_prefix": "p/"})).save, None);
+        let nothing = wanted(&json!({"save_as_artifacts": true}));
         assert_eq!(nothing.save, None);
         assert_eq!(nothing.warnings.len(), 1);
     }
 
     #[test]
     fn globs_of_both_styles_are_collected_together() {
-        let both = wanted(json!({"outputs": {"globs": ["a"]}, "output_files": ["b"]}));
+        let both = wanted(&json!({"outputs": {"globs": ["a"]}, "output_files": ["b"]}));
         assert_eq!(both.globs, ["a", "b"]);
-        let none = wanted(json!({"outputs": {"inline": true}}));
+        let none = wanted(&json!({"outputs": {"inline": true}}));
         assert_eq!((none.globs, none.listed), (vec![EVERYTHING.to_owned()], true));
     }
 
     #[test]
     fn a_call_may_ask_for_less_but_not_for_more_than_the_host_allows() {
-        let less = wanted(json!({"outputs": {"globs": ["a"], "max_files": 10}}));
+        let less = wanted(&json!({"outputs": {"globs": ["a"], "max_files": 10}}));
         assert_eq!((less.limits.max_files, less.warnings.len()), (10, 0));
-        let less = wanted(json!({"outputs": {"globs": ["a"], "MaxFiles": 1}}));
+        let less = wanted(&json!({"outputs": {"globs": ["a"], "MaxFiles": 1}}));
         assert_eq!((less.limits.max_files, less.warnings.len()), (1, 0));
-        let more = wanted(json!({"outputs": {"globs": ["a"], "max_files": 11}}));
+        let more = wanted(&json!({"outputs": {"globs": ["a"], "max_files": 11}}));
         assert_eq!(more.limits.max_files, 10);
         assert_eq!(more.warnings, ["outputs.max_files is limited to 10 by the host"]);
-        let bytes = wanted(json!({"outputs": {"max_file_bytes": 7, "MaxTotalBytes": 9}}));
+        let bytes = wanted(&json!({"outputs": {"max_file_bytes": 7, "MaxTotalBytes": 9}}));
         assert_eq!((bytes.limits.max_file_bytes, bytes.limits.max_total_bytes), (7, 9));
     }
 }

@@ -5,22 +5,23 @@ use std::sync::Arc;
 
 use prowess_runtime::{Change, Invocation, Tool, ToolDeclaration, ToolFuture, ToolOutcome};
 use prowess_workspace::{
-    ArtifactStore, Command, ExecError, Executor, Run, RunOutcome, Workspace, WorkspaceError,
-    WorkspacePath, Workspaces,
+    ArtifactStore, Command, ExecError, Executor, Run, RunOutcome, Watcher, Workspace, Workspaces,
 };
 use serde_json::{Value, json};
 
 use super::arguments::RunArguments;
 use super::command::{CommandError, CommandPolicy};
+use super::cwd::{Begin, CannotBegin, begin};
 use super::declaration::declaration;
 use super::env;
 use super::garbage::Garbage;
 use super::inputs::Staging;
-use super::outputs::{Wanted, changed, save};
+use super::outputs::{Wanted, save};
 use super::result::{Answer, without_empty};
+use super::run_folder::RunFolder;
 use super::settings::{ExecSettings, Grants};
 use super::stage::{Loading, Ready, stage};
-use crate::place::{Places, folder};
+use crate::place::folder;
 use crate::session::{blocking, workspace_failure, workspace_of};
 
 /// The path of commands that are run by name where the host lists commands: nothing that a run
@@ -39,6 +40,7 @@ pub(crate) struct SkillRun {
     garbage: Arc<Garbage>,
     pub(crate) artifacts: Option<Arc<dyn ArtifactStore>>,
     pub(crate) settings: Arc<ExecSettings>,
+    pub(crate) watcher: Option<Watcher>,
 }
 
 impl SkillRun {
@@ -50,6 +52,7 @@ impl SkillRun {
             garbage: Arc::default(),
             artifacts: None,
             settings: Arc::default(),
+            watcher: None,
         }
     }
 }
@@ -68,9 +71,7 @@ impl Tool for SkillRun {
 struct Prepared<'a> {
     ready: Ready<'a>,
     workspace: Workspace,
-    run_dir: WorkspacePath,
-    /// When its folder was made, as the disk tells it.
-    began: Option<(i64, i64)>,
+    run_folder: RunFolder,
     warnings: Vec<String>,
 }
 
@@ -99,9 +100,9 @@ impl SkillRun {
 
         let mut prepared = self.prepare(invocation, &arguments).await?;
         let grants = settings.grants(prepared.ready.skill);
-        let (cwd, command) = self.place(invocation, &prepared, &arguments, command).await?;
+        let Begin { cwd, command } = self.place(invocation, &prepared, &arguments, command).await?;
         self.bring(invocation, &mut prepared, &arguments).await?;
-        let env = self.environment(&mut prepared, &arguments, &command, &grants).await?;
+        let env = environment(&mut prepared, &arguments, &command, &grants);
         let (limits, is_shorter) = settings.run_limits(arguments.timeout);
         if is_shorter {
             let most = settings.max_timeout;
@@ -110,13 +111,14 @@ impl SkillRun {
         let mut run = Run::new(prepared.workspace.path(), command);
         run.skill = Some(&prepared.ready.folder);
         run.cwd = cwd;
-        run.run_dir = prepared.run_dir.clone();
+        run.run_dir = prepared.run_folder.path().clone();
         run.env = env;
         run.stdin = arguments.stdin.clone().into_bytes();
         run.limits = limits;
         run.network = grants.network;
         run.require = grants.require;
         run.unsandboxed = grants.unsandboxed;
+        run.watcher = self.watcher.clone();
         let outcome = self.executor.run(run).await.map_err(|why| not_run(&why))?;
         self.answer(invocation, prepared, &arguments, wanted, outcome).await
     }
@@ -137,18 +139,13 @@ impl SkillRun {
         let limit = self.settings.max_skill_bytes;
         let ready = stage(invocation, &workspace, &arguments.skill, loading, limit).await?;
         let here = workspace.clone();
-        let begin = move || {
-            let run_dir = here.begin_run()?;
-            let began = changed(&here.path().join(run_dir.as_str()));
-            Ok((run_dir, began))
-        };
-        let (run_dir, began) =
-            blocking(begin).await?.map_err(|error: WorkspaceError| workspace_failure(&error))?;
+        let run_folder = blocking(move || RunFolder::new(here)).await?;
+        let run_folder = run_folder.map_err(|error| workspace_failure(&error))?;
         let mut warnings = ready.staged.warnings.clone();
         if !arguments.ignored.is_empty() {
             warnings.push(format!("Ignored arguments: {}", arguments.ignored.join(", ")));
         }
-        Ok(Prepared { ready, workspace, run_dir, began, warnings })
+        Ok(Prepared { ready, workspace, run_folder, warnings })
     }
 
     fn loading(&self) -> Loading {
@@ -158,50 +155,22 @@ impl SkillRun {
         }
     }
 
-    /// Where the command begins. A folder below `work/`, `out/` or `runs/` that is not there is
-    /// made, inside of the sandbox.
+    /// Where the command begins.
     async fn place(
         &self,
         invocation: Invocation<'_>,
         prepared: &Prepared<'_>,
         arguments: &RunArguments,
         command: Command,
-    ) -> Result<(WorkspacePath, Command), ToolOutcome> {
-        let Prepared { ready, workspace, run_dir, .. } = prepared;
-        let root = &ready.staged.path;
-        let places = Places { workspace: workspace.path(), run_dir: Some(run_dir) };
-        let cwd = places.resolve(&arguments.cwd, root);
-        let cwd = cwd.map_err(|why| invocation.invalid_arguments(format!("cwd: {why}")))?;
-        if let Command::Program(words) = &command
-            && words.first().is_some_and(|name| name.contains('/'))
-            && cwd != *root
-        {
-            let cause = "cwd: a command that is named by its path begins in the skill's folder; \
-                         leave 'cwd' out";
-            return Err(invocation.invalid_arguments(cause));
-        }
-        if cwd == *root {
-            return Ok((cwd, command));
-        }
-        let (here, looked_at) = (workspace.clone(), cwd.clone());
-        match blocking(move || here.list(&looked_at).map(|_| ())).await? {
-            Ok(()) => Ok((cwd, command)),
-            Err(WorkspaceError::NotFound { .. }) => match (cwd.names().next(), command) {
-                (Some(top @ ("work" | "out" | "runs")), Command::Shell(line)) => {
-                    let top = WorkspacePath::parse(top).unwrap_or_default();
-                    Ok((top, Command::Shell(made_first(&cwd, &line))))
-                }
-                _ => {
-                    let cause = format!("cwd: there is no folder '{}'", arguments.cwd);
-                    Err(invocation.invalid_arguments(cause))
-                }
-            },
-            Err(WorkspaceError::NotAFolder { .. }) => {
-                let cause = format!("cwd: '{}' is not a folder", arguments.cwd);
-                Err(invocation.invalid_arguments(cause))
-            }
-            Err(error) => Err(workspace_failure(&error)),
-        }
+    ) -> Result<Begin, ToolOutcome> {
+        let Prepared { ready, workspace, run_folder, .. } = prepared;
+        let (asked, skill) = (arguments.cwd.clone(), ready.staged.path.clone());
+        let (workspace, run_dir) = (workspace.clone(), run_folder.path().clone());
+        let begin = move || begin(&asked, &skill, &run_dir, &workspace, command);
+        blocking(begin).await?.map_err(|why| match why {
+            CannotBegin::Invalid(cause) => invocation.invalid_arguments(cause),
+            CannotBegin::Workspace(error) => workspace_failure(&error),
+        })
     }
 
     /// Brings the inputs, and what the editor writes.
@@ -211,7 +180,8 @@ impl SkillRun {
         prepared: &mut Prepared<'_>,
         arguments: &RunArguments,
     ) -> Result<(), ToolOutcome> {
-        let Prepared { workspace, run_dir, .. } = &*prepared;
+        let Prepared { workspace, run_folder, .. } = &*prepared;
+        let run_dir = run_folder.path();
         let staging = Staging {
             invocation,
             workspace,
@@ -230,30 +200,6 @@ impl SkillRun {
         Ok(())
     }
 
-    async fn environment(
-        &self,
-        prepared: &mut Prepared<'_>,
-        arguments: &RunArguments,
-        command: &Command,
-        grants: &Grants,
-    ) -> Result<BTreeMap<String, String>, ToolOutcome> {
-        let name = prepared.ready.skill.name();
-        let host = |name: &str| std::env::var(name).ok();
-        let (mut env, missing) = env::complete(arguments.env.clone(), name, &grants.env, host);
-        for name in missing {
-            prepared.warnings.push(format!("{name} is declared for this skill but not set"));
-        }
-        if arguments.editor_text.is_some() {
-            let editor = format!("cp -- \"$RUN_DIR/{EDITOR_FILE}\"");
-            env.insert("EDITOR".to_owned(), editor.clone());
-            env.insert("VISUAL".to_owned(), editor);
-        }
-        if matches!(command, Command::Program(_)) {
-            env.insert("PATH".to_owned(), SYSTEM_PATH.to_owned());
-        }
-        Ok(env)
-    }
-
     /// Collects, keeps and tells what came of a run.
     async fn answer(
         &self,
@@ -263,10 +209,11 @@ impl SkillRun {
         wanted: Wanted,
         outcome: RunOutcome,
     ) -> Result<ToolOutcome, ToolOutcome> {
-        let Prepared { ready, workspace, run_dir, began, mut warnings } = prepared;
+        let Prepared { ready, workspace, run_folder, mut warnings } = prepared;
         warnings.extend(wanted.warnings.iter().cloned());
         let collecting = wanted.clone();
-        let collected = blocking(move || collecting.collect(&workspace, &run_dir, began)).await?;
+        let collect = move || collecting.collect(&workspace, &run_folder);
+        let collected = blocking(collect).await?;
         // The command has run: what went wrong afterwards is said beside its result.
         let mut collected = collected.unwrap_or_else(|error| {
             warnings.push(format!("outputs were not collected: {error}"));
@@ -322,11 +269,28 @@ impl SkillRun {
     }
 }
 
-/// A command line that makes its folder, goes there, and goes on.
-fn made_first(cwd: &WorkspacePath, line: &str) -> String {
-    let quoted = cwd.as_str().replace('\'', r"'\''");
-    let at = format!("\"$WORKSPACE_DIR\"/'{quoted}'");
-    format!("mkdir -p -- {at} && cd -- {at} || exit 1; {line}")
+/// The variables of a run beyond those that every one has.
+fn environment(
+    prepared: &mut Prepared<'_>,
+    arguments: &RunArguments,
+    command: &Command,
+    grants: &Grants,
+) -> BTreeMap<String, String> {
+    let name = prepared.ready.skill.name();
+    let host = |name: &str| std::env::var(name).ok();
+    let (mut env, missing) = env::complete(arguments.env.clone(), name, &grants.env, host);
+    for name in missing {
+        prepared.warnings.push(format!("{name} is declared for this skill but not set"));
+    }
+    if arguments.editor_text.is_some() {
+        let editor = format!("cp -- \"$RUN_DIR/{EDITOR_FILE}\"");
+        env.insert("EDITOR".to_owned(), editor.clone());
+        env.insert("VISUAL".to_owned(), editor);
+    }
+    if matches!(command, Command::Program(_)) {
+        env.insert("PATH".to_owned(), SYSTEM_PATH.to_owned());
+    }
+    env
 }
 
 /// An editor is given in one way only.

@@ -40,7 +40,7 @@ impl Files {
                 let entries = found.entries.iter().map(|entry| {
                     json!({"name": entry.name, "kind": entry.kind, "size_bytes": entry.size_bytes})
                 });
-                Ok(told(&lines, entries.collect(), found.omitted))
+                Ok(told(&lines, &entries.collect::<Vec<_>>(), found.omitted))
             }
         }
     }
@@ -49,8 +49,8 @@ impl Files {
         let scope = scope_of(invocation.session);
         let names = self.store()?.list(&scope).await.map_err(|error| artifact_failure(&error))?;
         let lines = names.iter().map(|name| format!("artifact://{name}")).collect();
-        let entries = names.iter().map(|name| json!({"name": name, "kind": "artifact"})).collect();
-        Ok(told(&self.some(lines, 0), entries, 0))
+        let entries = names.iter().map(|name| json!({"name": name, "kind": "artifact"}));
+        Ok(told(&self.some(lines, 0), &entries.collect::<Vec<_>>(), 0))
     }
 
     /// As many lines as may be, and how many more there are.
@@ -65,7 +65,7 @@ impl Files {
     }
 }
 
-fn told(lines: &[String], entries: Vec<Value>, omitted: u64) -> ToolOutcome {
+fn told(lines: &[String], entries: &[Value], omitted: u64) -> ToolOutcome {
     let content = match lines.is_empty() {
         true => "(empty)".to_owned(),
         false => lines.join("\n"),

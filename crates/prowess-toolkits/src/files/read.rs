@@ -86,7 +86,7 @@ impl Files {
         let most = arguments.take.unwrap_or(u64::MAX).min(self.settings.max_lines);
         let window = Window::of(text, arguments.skip, most, self.settings.max_bytes);
         let is_cut = (text.len() as u64) < size_bytes;
-        let Window { shown, lines, total } = window;
+        let Window { shown, lines, total, is_line_cut } = window;
         let (first, last) = (arguments.skip + 1, arguments.skip + lines);
         let mut content = shown.to_owned();
         let is_rest_wanted = arguments.take.is_none_or(|take| lines < take);
@@ -102,11 +102,14 @@ impl Files {
         } else {
             None
         };
-        if let Some(note) = &note {
+        let cut_line =
+            is_line_cut.then(|| format!("[line {first} is cut after {} bytes]", shown.len()));
+        let notes: Vec<String> = cut_line.into_iter().chain(note).collect();
+        if !notes.is_empty() {
             if !content.is_empty() && !content.ends_with('\n') {
                 content.push('\n');
             }
-            content.push_str(note);
+            content.push_str(&notes.join("\n"));
         }
         let mut outcome = ToolOutcome::text(content);
         outcome.data = json!({
@@ -116,7 +119,7 @@ impl Files {
             "first_line": first,
             "lines": lines,
             "total_lines": total,
-            "truncated": is_cut || note.is_some(),
+            "truncated": is_cut || !notes.is_empty(),
             "text": shown,
         });
         Ok(outcome)
@@ -161,6 +164,8 @@ struct Window<'a> {
     lines: u64,
     /// How many there are.
     total: u64,
+    /// Whether only the beginning of a line is shown.
+    is_line_cut: bool,
 }
 
 impl<'a> Window<'a> {
@@ -179,14 +184,15 @@ impl<'a> Window<'a> {
             end += line.len();
             lines += 1;
         }
-        if lines == 0 && most > 0 && !rest.is_empty() {
+        let is_line_cut = lines == 0 && most > 0 && !rest.is_empty();
+        if is_line_cut {
             end = bytes.min(rest.len());
             while !rest.is_char_boundary(end) {
                 end -= 1;
             }
             lines = 1;
         }
-        Self { shown: &rest[..end], lines, total }
+        Self { shown: &rest[..end], lines, total, is_line_cut }
     }
 }
 
@@ -209,11 +215,13 @@ mod tests {
             (u64::MAX, 9, 99, "", 0),
         ];
         for (skip, most, bytes, shown, lines) in table {
-            let expected = Window { shown, lines, total: 3 };
+            let expected = Window { shown, lines, total: 3, is_line_cut: bytes == 2 };
             assert_eq!(Window::of(text, skip, most, bytes), expected, "{skip} {most} {bytes}");
         }
-        assert_eq!(Window::of("", 0, 9, 99), Window { shown: "", lines: 0, total: 0 });
-        assert_eq!(Window::of("äöü", 0, 9, 3), Window { shown: "ä", lines: 1, total: 1 });
+        let empty = Window { shown: "", lines: 0, total: 0, is_line_cut: false };
+        assert_eq!(Window::of("", 0, 9, 99), empty);
+        let cut = Window { shown: "ä", lines: 1, total: 1, is_line_cut: true };
+        assert_eq!(Window::of("äöü", 0, 9, 3), cut);
     }
 
     #[test]

@@ -215,7 +215,7 @@ impl World {
     }
 
     /// The same world as another session sees it.
-    pub(crate) fn as_session(mut self, session: &str) -> Self {
+    pub(crate) fn in_session(mut self, session: &str) -> Self {
         self.session = session.parse().unwrap();
         self
     }

@@ -1,0 +1,34 @@
+//! What all of this costs in every request.
+
+mod support;
+
+use prowess_runtime::{AgentName, PromptRequest};
+use support::Plan;
+
+/// All tools and the guidance may be so long.
+const MOST: usize = 1400;
+
+fn count(text: &str) -> usize {
+    tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len()
+}
+
+#[tokio::test]
+async fn all_tools_and_the_guidance_cost_at_most_1400_tokens() {
+    let world = Plan::new().build();
+    let agent = AgentName::default();
+    let request = PromptRequest::default();
+    let prompt = world.runtime.prompt(&world.session, &agent, request).await.unwrap();
+    let mut tools: Vec<(String, usize)> = Vec::new();
+    for tool in prompt.tools.iter() {
+        let text = serde_json::to_string(&tool).unwrap();
+        tools.push((tool.name.clone(), count(&text)));
+    }
+    for name in ["load_skill", "skill_run", "read_file", "ls"] {
+        assert!(tools.iter().any(|(tool, _)| tool == name), "{name}: {tools:?}");
+    }
+    // The one skill that is listed counts as well.
+    let guidance = count(&prompt.system);
+    let total = guidance + tools.iter().map(|(_, tokens)| tokens).sum::<usize>();
+    println!("{total} tokens: guidance {guidance}, {tools:?}");
+    assert!(total <= MOST, "{total} tokens: guidance {guidance}, {tools:?}");
+}
