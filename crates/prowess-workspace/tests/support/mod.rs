@@ -20,13 +20,42 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// The supervisor; a copy of it, where the one that was built cannot be reached.
+pub fn supervisor() -> PathBuf {
+    let copy = std::env::var_os("PROWESS_TEST_SUPERVISOR").map(PathBuf::from);
+    copy.unwrap_or_else(|| env!("CARGO_BIN_EXE_prowess-supervisor").into())
+}
+
+/// Runs this test program again as an ordinary user, if we are root.
+pub fn repeat_as_a_user(arguments: &[&str]) {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    set_mode(folder.path(), 0o777);
+    for (name, from) in [("tests", std::env::current_exe().unwrap()), ("supervisor", supervisor())]
+    {
+        std::fs::copy(from, folder.path().join(name)).unwrap();
+        set_mode(&folder.path().join(name), 0o755);
+    }
+    let output = std::process::Command::new("setpriv")
+        .args(["--reuid", "1000", "--regid", "1000", "--clear-groups"])
+        .arg(folder.path().join("tests"))
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("TMPDIR", folder.path())
+        .env("PROWESS_TEST_SUPERVISOR", folder.path().join("supervisor"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("test result: ok."), "{text}");
+}
+
 /// An executor that uses this sandbox.
 pub fn executor(tier: Tier) -> LocalExecutor {
     static EXECUTORS: Mutex<BTreeMap<Tier, LocalExecutor>> = Mutex::new(BTreeMap::new());
-    let build = || {
-        let builder = LocalExecutor::builder().best_tier(tier);
-        builder.supervisor(env!("CARGO_BIN_EXE_prowess-supervisor")).build()
-    };
+    let build = || LocalExecutor::builder().best_tier(tier).supervisor(supervisor()).build();
     EXECUTORS.lock().unwrap().entry(tier).or_insert_with(build).clone()
 }
 
