@@ -157,13 +157,16 @@ async fn the_record_says_what_is_enforced() {
         assert_eq!(isolation.tier, tier);
         assert_eq!(isolation.protections.len(), Capability::ALL.len());
         for capability in Capability::ALL {
-            let expected = match (capability, tier) {
-                // Landlock does not hide sizes and times.
-                (Capability::Metadata, Tier::T1) => Enforcement::Partial,
-                // Groups of processes are root's to make here.
-                (Capability::Memory, _) if !is_root() => Enforcement::Partial,
-                (Capability::Pids, Tier::T1) if !is_root() => Enforcement::Partial,
-                _ => Enforcement::Enforced,
+            // Landlock does not hide sizes and times; groups of processes are root's to make.
+            let is_partial = match capability {
+                Capability::Metadata => tier == Tier::T1,
+                Capability::Memory => !is_root(),
+                Capability::Pids => tier == Tier::T1 && !is_root(),
+                _ => false,
+            };
+            let expected = match is_partial {
+                true => Enforcement::Partial,
+                false => Enforcement::Enforced,
             };
             assert_eq!(isolation.of(capability), expected, "{tier:?} {capability:?}");
         }
