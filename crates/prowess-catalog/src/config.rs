@@ -55,6 +55,10 @@ pub struct Config {
     pub remote: RemoteLimits,
     /// `[runtime]`, for the engine to read.
     pub runtime: toml::Table,
+    /// `[exec]`, for the tools to read that run commands.
+    pub exec: toml::Table,
+    /// `[files]`, for the tools to read that read files.
+    pub files: toml::Table,
 }
 
 /// Why a `prowess.toml` could not be used.
@@ -96,6 +100,8 @@ struct File {
     scan: Scan,
     remote: RemoteLimits,
     runtime: toml::Table,
+    exec: toml::Table,
+    files: toml::Table,
 }
 
 #[derive(Deserialize, Default)]
@@ -153,9 +159,11 @@ impl Config {
     pub fn read(path: &Path, environment: &Environment) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|cause| ConfigError::Io { path: path.to_owned(), cause })?;
-        let File { skills, scan, remote, runtime } = toml::from_str(&text).map_err(|cause| {
-            ConfigError::Invalid { path: path.to_owned(), cause: Box::new(cause) }
-        })?;
+        let File { skills, scan, remote, runtime, exec, files } =
+            toml::from_str(&text).map_err(|cause| ConfigError::Invalid {
+                path: path.to_owned(),
+                cause: Box::new(cause),
+            })?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let roots = |sources: Vec<PathBuf>, trust: Option<Trust>| {
             let paths = sources.into_iter().map(|source| environment.resolve(folder, source));
@@ -172,6 +180,8 @@ impl Config {
         Ok(Self {
             path: Some(path.to_owned()),
             runtime,
+            exec,
+            files,
             sources,
             index_origins: skills.index_origins,
             remote,

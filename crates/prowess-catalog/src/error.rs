@@ -50,6 +50,12 @@ pub enum ReadError {
         /// The limit.
         limit: u64,
     },
+    /// All files of the skill together are larger than the limit.
+    #[error("the files of the skill are larger than {limit} bytes together")]
+    SkillTooLarge {
+        /// The limit.
+        limit: u64,
+    },
     /// The text is not the one that was found.
     #[error("the content has changed: expected {expected}, found {actual}")]
     ContentChanged {
@@ -96,7 +102,7 @@ impl ReadError {
             Self::Outside { .. } => "outside_skill",
             Self::NotAFile { .. } => "not_a_file",
             Self::HardLink { .. } => "hard_link",
-            Self::TooLarge { .. } => "too_large",
+            Self::TooLarge { .. } | Self::SkillTooLarge { .. } => "too_large",
             Self::ContentChanged { .. } | Self::Replaced => "content_changed",
             Self::Incomplete { .. } => "incomplete",
             Self::Io { .. } => "io",

@@ -6,6 +6,7 @@ use prowess_format::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 use crate::beneath::ResourcePath;
+use crate::error::ReadError;
 
 /// What a resource is for, from the folder that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -122,6 +123,17 @@ pub struct ResourceListing {
 pub(crate) type EagerResources = Vec<Vec<Result<Arc<ResourceListing>, Diagnostic>>>;
 
 impl ResourceListing {
+    /// Whether nothing was left out that may be content.
+    pub(crate) fn check_whole(&self) -> Result<(), ReadError> {
+        match self.left_out.iter().find(|left| left.reason.loses_content()) {
+            Some(left) => {
+                let (path, why) = (left.path.clone(), left.reason.as_str());
+                Err(ReadError::Incomplete { path, why })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What counts in a scope, out of all files.
     pub fn within(&self, scope: ResourceScope) -> Self {
         let resources = self.resources.iter().filter(|it| scope.holds(it.path.as_str()));

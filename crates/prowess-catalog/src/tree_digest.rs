@@ -106,10 +106,7 @@ fn in_order<'a>(
     listing: &'a ResourceListing,
     own_file: &'a str,
 ) -> Result<Vec<(&'a str, Option<&'a Resource>)>, ReadError> {
-    if let Some(left) = listing.left_out.iter().find(|left| left.reason.loses_content()) {
-        let (path, why) = (left.path.clone(), left.reason.as_str());
-        return Err(ReadError::Incomplete { path, why });
-    }
+    listing.check_whole()?;
     let resources = listing.resources.iter();
     let mut paths: Vec<(&str, Option<&Resource>)> =
         resources.map(|resource| (resource.path.as_str(), Some(resource))).collect();

@@ -20,6 +20,7 @@ mod exposure;
 mod gate;
 mod interceptor;
 pub mod interop;
+mod invocation;
 mod layer;
 mod message;
 mod outcome;

@@ -96,13 +96,14 @@ impl ToolOutcome {
         Self { content: message.into(), ..Self::new(code, true, Value::Null) }
     }
 
-    /// An outcome whose text is written by the dialect.
-    pub(crate) fn coded(code: &'static str, data: Value) -> Self {
+    /// An outcome whose text is written by the dialect, from its data. A code that the dialect has
+    /// no words for is written as the data.
+    pub fn coded(code: &'static str, data: Value) -> Self {
         Self { is_unwritten: true, ..Self::new(code, false, data) }
     }
 
-    /// A failure whose text is written by the dialect.
-    pub(crate) fn failed(code: &'static str, data: Value) -> Self {
+    /// A failure whose text is written by the dialect, as that of [`ToolOutcome::coded`].
+    pub fn failed(code: &'static str, data: Value) -> Self {
         Self { is_unwritten: true, ..Self::new(code, true, data) }
     }
 
@@ -136,7 +137,8 @@ impl ToolOutcome {
         self
     }
 
-    pub(crate) fn about(mut self, skill: impl Into<String>) -> Self {
+    /// Says which skill it is about.
+    pub fn about(mut self, skill: impl Into<String>) -> Self {
         self.skill = Some(skill.into());
         self
     }
@@ -147,7 +149,7 @@ impl ToolOutcome {
     }
 
     /// Adds a field to the data.
-    pub(crate) fn with_data(mut self, key: &str, value: impl Into<Value>) -> Self {
+    pub fn with_data(mut self, key: &str, value: impl Into<Value>) -> Self {
         if !self.data.is_object() {
             self.data = Value::Object(Map::new());
         }

@@ -5,10 +5,24 @@
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod artifact;
+mod beneath;
+mod collect;
 mod executor;
+mod key;
+mod locks;
 mod path;
+mod remove;
 mod supervisor;
+mod workspace;
 
+pub use artifact::{
+    Artifact, ArtifactError, ArtifactFuture, ArtifactRef, ArtifactScope, ArtifactStore,
+    FileArtifacts, MemoryArtifacts,
+};
+pub use collect::{
+    CollectLimit, CollectLimits, Collected, CollectedFile, RefusedFile, RefusedReason,
+};
 pub use executor::{
     Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation,
     LimitHit, Limits, LocalExecutor, LocalExecutorBuilder, Network, OutputStream, Protection, Run,
@@ -16,3 +30,8 @@ pub use executor::{
 };
 pub use path::{InvalidPath, WorkspacePath};
 pub use supervisor::{supervise, supervise_if_asked};
+pub use workspace::{
+    CopiedIn, Entries, Entry, EntryKind, GarbageReport, InputFile, InputMode, InputRecord,
+    RemovedWorkspace, SkillFile, StagedSkill, Workspace, WorkspaceError, WorkspaceId,
+    WorkspaceLimits, WorkspaceOwner, Workspaces,
+};

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prowess_format::{Code, Diagnostic, Level};
 
@@ -49,6 +49,14 @@ pub enum Nested {
 
 /// Times that are at most this old when a scan begins are not trusted by the next one.
 const TIME_GRAIN: Duration = Duration::from_millis(20);
+
+/// Times before this, in seconds and nanoseconds, are trusted: whatever changes from now on bears
+/// a later one.
+pub(crate) fn trusted_until() -> (i64, i64) {
+    let now = SystemTime::now().checked_sub(TIME_GRAIN).unwrap_or(UNIX_EPOCH);
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos().into())
+}
 
 /// Fewer folders than this are not worth a thread.
 const FOLDERS_PER_THREAD: usize = 32;

@@ -5,13 +5,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use prowess_format::Code;
 
 use super::look::{Reading, is_same};
 use super::{
-    FOLDERS_PER_THREAD, FOLDERS_PER_TURN, Known, Pass, Scanner, Seen, TIME_GRAIN, Task, finding,
+    FOLDERS_PER_THREAD, FOLDERS_PER_TURN, Known, Pass, Scanner, Seen, Task, finding, trusted_until,
 };
 use crate::beneath::Folder;
 
@@ -21,8 +20,6 @@ impl<'a> Pass<'a> {
         root: &'a Folder,
         known: &'a HashMap<OsString, Known>,
     ) -> Self {
-        let now = SystemTime::now().checked_sub(TIME_GRAIN).unwrap_or(UNIX_EPOCH);
-        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             scanner,
             root,
@@ -37,10 +34,7 @@ impl<'a> Pass<'a> {
             reported: Vec::new(),
             too_deep: Vec::new(),
             real: HashSet::new(),
-            grain: (
-                i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-                since.subsec_nanos().into(),
-            ),
+            grain: trusted_until(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::files::{Files, Place};
 use super::{Source, SourceFuture, SourceInfo, Trust, WholeSkill};
 use crate::beneath::ResourcePath;
+use crate::contents::SkillContents;
 use crate::error::ReadError;
 use crate::found::{FoundSkill, SourceListing};
 use crate::labels::label_of;
@@ -166,6 +167,20 @@ impl Source for DirectorySource {
     ) -> SourceFuture<'a, Result<WholeSkill, ReadError>> {
         let (files, place) = (self.files(), Place::of(skill));
         Box::pin(self.blocking.run(move || files.whole(&place)))
+    }
+
+    fn contents<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        limit: u64,
+    ) -> SourceFuture<'a, Result<SkillContents, ReadError>> {
+        let (files, place) = (self.files(), Place::of(skill));
+        Box::pin(self.blocking.run(move || files.all_contents(&place, limit)))
+    }
+
+    fn stamp<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Option<String>> {
+        let (files, place) = (self.files(), Place::of(skill));
+        Box::pin(self.blocking.run(move || files.stamp(&place)))
     }
 
     fn watched_folder(&self) -> Option<&Path> {

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::{SkillFiles, Trust, WholeSkill};
 use crate::beneath::{Folder, ResourcePath, Stamp};
+use crate::contents::{Gathering, SkillContents, Stamps};
 use crate::error::ReadError;
 use crate::found::FoundSkill;
 use crate::limits::ScanLimits;
@@ -20,7 +21,7 @@ use crate::read::read_limited;
 use crate::resource::{
     LeftOut, LeftOutReason, Resource, ResourceKind, ResourceListing, ResourceScope,
 };
-use crate::scan::{Nested, SKIPPED_FOLDERS};
+use crate::scan::{Nested, SKIPPED_FOLDERS, trusted_until};
 use crate::tree_digest::TreeDigest;
 
 /// Contents of so many bytes are kept while a skill is listed, so that each file is opened once.
@@ -134,17 +135,17 @@ impl Files {
         scope: ResourceScope,
     ) -> Result<ResourceListing, ReadError> {
         let folder = self.open_skill_folder(place)?;
-        Ok(self.walk(&folder, place, scope, None).0)
+        Ok(self.walk(&folder, place, scope, Looking::Names).0)
     }
 
-    /// Lists a skill's files, and reads them on the way if there is somewhere to put them.
+    /// Lists a skill's files, and looks closer at them on the way if that is wanted.
     fn walk(
         &self,
         folder: &Folder,
         place: &Place,
         scope: ResourceScope,
-        contents: Option<Contents>,
-    ) -> (ResourceListing, Option<Contents>) {
+        looking: Looking,
+    ) -> (ResourceListing, Looking) {
         let mut walk = ResourceWalk {
             files: self,
             folder,
@@ -154,30 +155,64 @@ impl Files {
             left_out: Vec::new(),
             is_full: false,
             folders: Stamp::of(folder.handle()).iter().map(Stamp::identity).collect(),
-            contents,
+            looking,
         };
         walk.names("", folder, 0);
-        let ResourceWalk { mut left_out, found, contents, .. } = walk;
+        let ResourceWalk { mut left_out, found, looking, .. } = walk;
         left_out.sort_by(|a, b| a.path.cmp(&b.path));
-        (ResourceListing { resources: found.into_values().collect(), left_out }, contents)
+        (ResourceListing { resources: found.into_values().collect(), left_out }, looking)
+    }
+
+    /// All of a skill in memory.
+    pub(crate) fn all_contents(
+        &self,
+        place: &Place,
+        limit: u64,
+    ) -> Result<SkillContents, ReadError> {
+        let text = self.read_skill(&place.folder.join(&*place.file))?;
+        let folder = self.open_skill_folder(place)?;
+        let (listing, _) = self.walk(&folder, place, ResourceScope::Recursive, Looking::Names);
+        let own = (&*place.file, place.executable);
+        let mut gathering = Gathering::new(own, text, &listing, limit)?;
+        for Resource { path, executable, .. } in listing.resources {
+            let bytes =
+                self.read(folder.open_beneath(&path), path.as_str(), self.limits.resource_bytes)?;
+            gathering.add(path, executable, bytes)?;
+        }
+        Ok(gathering.finish())
+    }
+
+    /// What a skill looks like from outside.
+    pub(crate) fn stamp(&self, place: &Place) -> Option<String> {
+        let grain = trusted_until();
+        let folder = self.open_skill_folder(place).ok()?;
+        let mut stamps = Stamps::default();
+        stamps.add(&place.file, &folder.stat(Path::new(&*place.file)).ok()?);
+        let looking = Looking::Stamps(stamps);
+        let (listing, looked) = self.walk(&folder, place, ResourceScope::Recursive, looking);
+        listing.check_whole().ok()?;
+        match looked {
+            Looking::Stamps(stamps) => stamps.finish(grain),
+            _ => None,
+        }
     }
 
     /// All of a skill at once; each file is opened once, unless the skill is large.
     pub(crate) fn whole(&self, place: &Place) -> Result<WholeSkill, ReadError> {
         let text = self.read_skill(&place.folder.join(&*place.file))?;
         let files = self.open_skill_folder(place).map(|folder| {
-            let (listing, contents) =
-                self.walk(&folder, place, ResourceScope::Recursive, Some(Contents::default()));
-            let read = |resource: &Resource| {
-                let known =
-                    contents.as_ref().and_then(|known| known.files.get(resource.path.as_str()));
-                match known {
-                    Some(bytes) => Ok(std::borrow::Cow::Borrowed(bytes.as_slice())),
-                    None => {
-                        let opened = folder.open_beneath(&resource.path);
-                        let limit = self.limits.resource_bytes;
-                        self.read(opened, resource.path.as_str(), limit).map(Into::into)
-                    }
+            let looking = Looking::Contents(Contents::default());
+            let (listing, looked) = self.walk(&folder, place, ResourceScope::Recursive, looking);
+            let contents = match looked {
+                Looking::Contents(contents) => contents,
+                _ => Contents::default(),
+            };
+            let read = |resource: &Resource| match contents.files.get(resource.path.as_str()) {
+                Some(bytes) => Ok(std::borrow::Cow::Borrowed(bytes.as_slice())),
+                None => {
+                    let opened = folder.open_beneath(&resource.path);
+                    let limit = self.limits.resource_bytes;
+                    self.read(opened, resource.path.as_str(), limit).map(Into::into)
                 }
             };
             let tree_digest =
@@ -221,8 +256,17 @@ struct ResourceWalk<'a> {
     is_full: bool,
     /// The folders that were listed: links must not lead in circles.
     folders: HashSet<(u64, u64)>,
-    /// What the files hold, if that is wanted.
-    contents: Option<Contents>,
+    looking: Looking,
+}
+
+/// How closely files are looked at while they are listed.
+enum Looking {
+    /// At no more than their names.
+    Names,
+    /// At what they look like from outside.
+    Stamps(Stamps),
+    /// At what they hold.
+    Contents(Contents),
 }
 
 /// What files hold, as far as there is room for it.
@@ -309,8 +353,10 @@ impl ResourceWalk<'_> {
                 executable: stamp.is_executable(),
                 path: path.clone(),
             };
-            if let Some(contents) = &mut self.contents {
-                contents.add(path.as_str(), handle, &stamp);
+            match &mut self.looking {
+                Looking::Names => {}
+                Looking::Stamps(stamps) => stamps.add(path.as_str(), &stamp),
+                Looking::Contents(contents) => contents.add(path.as_str(), handle, &stamp),
             }
             self.found.insert(path.to_string(), resource);
         }

@@ -24,9 +24,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::beneath::ResourcePath;
+use crate::contents::{Gathering, SkillContents};
 use crate::error::ReadError;
 use crate::found::{FoundSkill, SourceListing};
-use crate::resource::{ResourceListing, ResourceScope};
+use crate::resource::{Resource, ResourceListing, ResourceScope};
 use crate::tree_digest::TreeDigest;
 
 /// A future that a source returns.
@@ -133,6 +134,31 @@ pub trait Source: Send + Sync + 'static {
             };
             Ok(WholeSkill { text, files })
         })
+    }
+
+    /// All of a skill in memory, if all its files together have at most so many bytes.
+    fn contents<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        limit: u64,
+    ) -> SourceFuture<'a, Result<SkillContents, ReadError>> {
+        Box::pin(async move {
+            let text = self.read(skill).await?;
+            let listing = self.resources(skill, ResourceScope::Recursive).await?;
+            let own = (skill.file, skill.executable);
+            let mut gathering = Gathering::new(own, text, &listing, limit)?;
+            for Resource { path, executable, .. } in listing.resources {
+                let bytes = self.read_resource(skill, &path).await?;
+                gathering.add(path, executable, bytes)?;
+            }
+            Ok(gathering.finish())
+        })
+    }
+
+    /// What the files of a skill look like from outside: as long as this stays the same, so do
+    /// they. `None` if nobody can tell without reading them.
+    fn stamp<'a>(&'a self, _skill: &'a FoundSkill) -> SourceFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// The folder on this machine that a change of it can be watched in, if there is one.

@@ -178,7 +178,10 @@ impl Dialect {
             });
             Some(text).filter(|text| !text.is_empty())
         };
-        let text = write(code).unwrap_or_default();
+        let text = match self.environment.get_template(code) {
+            Ok(_) => write(code).unwrap_or_default(),
+            Err(_) => outcome.data.to_string(),
+        };
         let stub = write(&format!("{code}.stub"));
         let hint = write(&format!("{code}.hint"));
         outcome.content = self.encoded(text);

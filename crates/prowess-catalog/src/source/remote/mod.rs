@@ -335,4 +335,10 @@ impl Source for RemoteSource {
             verified(tree, &whole, files.read_resource(&place, &path)?)
         })
     }
+
+    fn stamp<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Option<String>> {
+        let place = Place::of(skill);
+        let stamp = self.with_tree(move |_, files| Ok(files.stamp(&place)));
+        Box::pin(async move { stamp.await.ok().flatten() })
+    }
 }

@@ -1,0 +1,63 @@
+//! `skill_run`: commands of skills, in a workspace, in a sandbox.
+
+mod arguments;
+mod command;
+mod declaration;
+mod env;
+mod garbage;
+mod inputs;
+mod outputs;
+mod result;
+mod settings;
+mod stage;
+mod tool;
+
+use std::sync::Arc;
+
+use prowess_runtime::{Tool, Toolkit};
+use prowess_workspace::{ArtifactStore, Executor, Workspaces};
+
+pub use settings::{ExecSettings, InvalidExecSettings, LimitSettings};
+use tool::SkillRun;
+
+/// The tool `skill_run`: it runs commands of loaded skills in the session's workspace.
+///
+/// What runs are the files that the session has pinned: they are staged read-only from the bytes
+/// that were hashed, and if they have changed since the skill was loaded, nothing starts. Every
+/// refusal is an outcome with a stable code; a command that fails is an ordinary result.
+#[derive(Clone)]
+pub struct ExecToolkit {
+    tool: SkillRun,
+}
+
+impl ExecToolkit {
+    /// Runs commands in these workspaces with this executor.
+    pub fn new(workspaces: Workspaces, executor: Arc<dyn Executor>) -> Self {
+        Self { tool: SkillRun::new(workspaces, executor) }
+    }
+
+    /// Where artifacts are read from and kept.
+    pub fn with_artifacts(mut self, artifacts: Arc<dyn ArtifactStore>) -> Self {
+        self.tool.artifacts = Some(artifacts);
+        self
+    }
+
+    /// Other settings than the default ones.
+    pub fn with_settings(mut self, settings: ExecSettings) -> Self {
+        self.tool.settings = Arc::new(settings);
+        self
+    }
+}
+
+impl std::fmt::Debug for ExecToolkit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let settings = &self.tool.settings;
+        formatter.debug_struct("ExecToolkit").field("settings", settings).finish_non_exhaustive()
+    }
+}
+
+impl Toolkit for ExecToolkit {
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        vec![Arc::new(self.tool.clone())]
+    }
+}

@@ -1,0 +1,276 @@
+//! What a host can set: the section `[exec]` of `prowess.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use prowess_catalog::{CatalogSkill, Trust};
+use prowess_workspace::{Capability, Limits, Network, Unsandboxed};
+use serde::{Deserialize, Serialize};
+
+use super::env::is_posix;
+
+/// How commands of skills are run: the section `[exec]` of `prowess.toml`.
+///
+/// ```toml
+/// [exec]
+/// require_skill_loaded = true      # or a skill that is not loaded runs as the catalog has it
+/// default_timeout = 300            # seconds
+/// max_timeout = 600
+/// shown_output_bytes = 16384       # of standard output, and of standard error
+/// primary_output_bytes = 32768
+/// max_inline_bytes = 65536         # of all output files in one result
+/// max_output_files = 100
+/// max_output_file_bytes = 4194304
+/// max_output_total_bytes = 67108864
+/// max_inputs = 100
+/// max_skill_bytes = 268435456      # of all files of a skill
+/// host_inputs = ["/srv/shared"]    # the folders that `host://` may read; none unless named
+/// network = ["web-research"]       # the skills that may use the network
+/// require = ["fs_write", "net"]    # what must be enforced, or nothing is started
+/// allow_unsandboxed = false        # where there is no sandbox, for trusted sources only
+/// allowed_commands = []            # with either of these, single commands without a shell
+/// denied_commands = []
+///
+/// [exec.env]                       # variables of this program that a skill gets, by name
+/// deploy = ["DEPLOY_TOKEN"]
+///
+/// [exec.limits]
+/// memory_bytes = 536870912         # and the other fields of `LimitSettings`
+/// ```
+///
+/// A skill in `network` and `env` is named as a session names it. A bare name means a skill of a
+/// trusted source; one that is not trusted must be named with its source, as in `deploy@vendor`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ExecSettings {
+    /// Whether a skill must be loaded before its commands run.
+    pub require_skill_loaded: bool,
+    /// Seconds that a command may take unless it asks for another time.
+    pub default_timeout: u64,
+    /// Seconds that a command may take at most.
+    pub max_timeout: u64,
+    /// Bytes of standard output, and of standard error, that a result shows.
+    pub shown_output_bytes: usize,
+    /// Bytes of a text file that may be the primary output.
+    pub primary_output_bytes: usize,
+    /// Bytes of all output files together whose content a result shows.
+    pub max_inline_bytes: usize,
+    /// Output files of a call; it may ask for fewer.
+    pub max_output_files: u64,
+    /// Bytes of an output file; a call may ask for fewer.
+    pub max_output_file_bytes: u64,
+    /// Bytes of all output files; a call may ask for fewer.
+    pub max_output_total_bytes: u64,
+    /// Inputs of a call.
+    pub max_inputs: usize,
+    /// Bytes of all files of a skill.
+    pub max_skill_bytes: u64,
+    /// The folders of this machine that `host://` may read.
+    pub host_inputs: Vec<PathBuf>,
+    /// The skills that may use the network.
+    pub network: BTreeSet<String>,
+    /// What must be enforced, or nothing is started.
+    pub require: BTreeSet<Capability>,
+    /// Whether skills of trusted sources run where there is no sandbox.
+    pub allow_unsandboxed: bool,
+    /// The only commands that may be run. With this or the next one, no shell runs them.
+    pub allowed_commands: Vec<String>,
+    /// Commands that may not be run.
+    pub denied_commands: Vec<String>,
+    /// Variables of this program that a skill gets, by their names.
+    pub env: BTreeMap<String, BTreeSet<String>>,
+    /// How much a command may use.
+    pub limits: LimitSettings,
+}
+
+/// How much a command may use: the section `[exec.limits]`. What is not said is as in [`Limits`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LimitSettings {
+    /// Milliseconds to end after it was asked to.
+    pub grace_ms: Option<u64>,
+    /// Seconds of processor time, per process.
+    pub cpu_seconds: Option<u64>,
+    /// Bytes of memory.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads at once.
+    pub processes: Option<u64>,
+    /// Bytes of a single file.
+    pub file_bytes: Option<u64>,
+    /// Files that a process has open at once.
+    pub open_files: Option<u64>,
+    /// Bytes that the workspace may hold.
+    pub disk_bytes: Option<u64>,
+    /// Files and folders that the workspace may hold.
+    pub disk_files: Option<u64>,
+    /// Bytes of standard output, and of standard error, that are kept.
+    pub output_bytes: Option<usize>,
+}
+
+/// Why a section `[exec]` cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidExecSettings {
+    /// It is not what it should be.
+    #[error("[exec]: {0}")]
+    Invalid(Box<toml::de::Error>),
+    /// A folder for inputs is none.
+    #[error("[exec] host_inputs: '{}' is not absolute; write the whole path", path.display())]
+    RelativeFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The name of a variable is none.
+    #[error("[exec.env] {skill}: '{name}' is no name of a variable")]
+    Variable {
+        /// The skill that it is for.
+        skill: String,
+        /// The name.
+        name: String,
+    },
+}
+
+impl InvalidExecSettings {
+    /// The stable name.
+    pub fn code(&self) -> &'static str {
+        "invalid_exec_settings"
+    }
+}
+
+impl Default for ExecSettings {
+    fn default() -> Self {
+        Self {
+            require_skill_loaded: true,
+            default_timeout: 300,
+            max_timeout: 600,
+            shown_output_bytes: 16 << 10,
+            primary_output_bytes: 32 << 10,
+            max_inline_bytes: 64 << 10,
+            max_output_files: 100,
+            max_output_file_bytes: 4 << 20,
+            max_output_total_bytes: 64 << 20,
+            max_inputs: 100,
+            max_skill_bytes: 256 << 20,
+            host_inputs: Vec::new(),
+            network: BTreeSet::new(),
+            require: BTreeSet::new(),
+            allow_unsandboxed: false,
+            allowed_commands: Vec::new(),
+            denied_commands: Vec::new(),
+            env: BTreeMap::new(),
+            limits: LimitSettings::default(),
+        }
+    }
+}
+
+macro_rules! setters {
+    ($($method:ident $field:ident: $kind:ty;)+) => {
+        $(#[doc = concat!("Sets [`ExecSettings::", stringify!($field), "`].")]
+        pub fn $method(mut self, $field: $kind) -> Self { self.$field = $field; self })+
+    };
+}
+
+impl ExecSettings {
+    setters! {
+        with_require_skill_loaded require_skill_loaded: bool;
+        with_default_timeout default_timeout: u64;
+        with_max_timeout max_timeout: u64;
+        with_shown_output_bytes shown_output_bytes: usize;
+        with_primary_output_bytes primary_output_bytes: usize;
+        with_max_inline_bytes max_inline_bytes: usize;
+        with_max_output_files max_output_files: u64;
+        with_max_output_file_bytes max_output_file_bytes: u64;
+        with_max_output_total_bytes max_output_total_bytes: u64;
+        with_max_inputs max_inputs: usize;
+        with_max_skill_bytes max_skill_bytes: u64;
+        with_host_inputs host_inputs: Vec<PathBuf>;
+        with_network network: BTreeSet<String>;
+        with_require require: BTreeSet<Capability>;
+        with_allow_unsandboxed allow_unsandboxed: bool;
+        with_allowed_commands allowed_commands: Vec<String>;
+        with_denied_commands denied_commands: Vec<String>;
+        with_env env: BTreeMap<String, BTreeSet<String>>;
+        with_limits limits: LimitSettings;
+    }
+
+    /// The settings in a section `[exec]`.
+    pub fn from_table(table: toml::Table) -> Result<Self, InvalidExecSettings> {
+        let settings: Self =
+            table.try_into().map_err(|error| InvalidExecSettings::Invalid(Box::new(error)))?;
+        if let Some(path) = settings.host_inputs.iter().find(|path| !path.is_absolute()) {
+            return Err(InvalidExecSettings::RelativeFolder { path: path.clone() });
+        }
+        for (skill, names) in &settings.env {
+            if let Some(name) = names.iter().find(|name| !is_posix(name)) {
+                let (skill, name) = (skill.clone(), name.clone());
+                return Err(InvalidExecSettings::Variable { skill, name });
+            }
+        }
+        Ok(settings)
+    }
+
+    /// How much a command may use that asks for this time; and whether that is less than it asked
+    /// for.
+    pub(crate) fn run_limits(&self, timeout: Option<Duration>) -> (Limits, bool) {
+        let most = Duration::from_secs(self.max_timeout);
+        let asked = timeout.unwrap_or(Duration::from_secs(self.default_timeout));
+        let mut limits = Limits::default();
+        limits.wall = asked.min(most);
+        let own = &self.limits;
+        limits.grace = own.grace_ms.map_or(limits.grace, Duration::from_millis);
+        limits.cpu_seconds = own.cpu_seconds.unwrap_or(limits.cpu_seconds);
+        limits.memory_bytes = own.memory_bytes.unwrap_or(limits.memory_bytes);
+        limits.processes = own.processes.unwrap_or(limits.processes);
+        limits.file_bytes = own.file_bytes.unwrap_or(limits.file_bytes);
+        limits.open_files = own.open_files.unwrap_or(limits.open_files);
+        limits.disk_bytes = own.disk_bytes.unwrap_or(limits.disk_bytes);
+        limits.disk_files = own.disk_files.unwrap_or(limits.disk_files);
+        limits.output_bytes = own.output_bytes.unwrap_or(limits.output_bytes);
+        (limits, timeout.is_some() && asked > most)
+    }
+
+    /// What a skill is granted.
+    pub(crate) fn grants(&self, skill: &CatalogSkill) -> Grants {
+        let (is_trusted, bare) = (skill.trust() == Trust::Trusted, skill.name());
+        self.grants_of(bare, &skill.qualified_name(), is_trusted)
+    }
+
+    fn grants_of(&self, bare: &str, qualified: &str, is_trusted: bool) -> Grants {
+        let is_meant = |name: &String| name == qualified || (is_trusted && name == bare);
+        let network = match self.network.iter().any(is_meant) {
+            true => Network::Host,
+            false => Network::None,
+        };
+        let env = self.env.iter().filter(|(name, _)| is_meant(name));
+        let mut require = self.require.clone();
+        if network == Network::Host {
+            // What the host grants it does not forbid.
+            require.remove(&Capability::Net);
+        }
+        Grants {
+            network,
+            env: env.flat_map(|(_, names)| names.clone()).collect(),
+            require,
+            unsandboxed: match self.allow_unsandboxed && is_trusted {
+                true => Unsandboxed::Allow,
+                false => Unsandboxed::Refuse,
+            },
+        }
+    }
+}
+
+/// What a skill is granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grants {
+    pub(crate) network: Network,
+    pub(crate) env: BTreeSet<String>,
+    pub(crate) require: BTreeSet<Capability>,
+    pub(crate) unsandboxed: Unsandboxed,
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -1,0 +1,119 @@
+use super::*;
+
+fn read(text: &str) -> Result<ExecSettings, InvalidExecSettings> {
+    ExecSettings::from_table(toml::from_str(text).unwrap())
+}
+
+#[test]
+fn nothing_said_is_the_default() {
+    assert_eq!(read("").unwrap(), ExecSettings::default());
+    let (limits, is_cut) = ExecSettings::default().run_limits(None);
+    assert_eq!((limits, is_cut), (Limits::default(), false));
+}
+
+#[test]
+fn every_key_of_the_documentation_is_known() {
+    let text = r#"
+        require_skill_loaded = true
+        default_timeout = 300
+        max_timeout = 600
+        shown_output_bytes = 16384
+        primary_output_bytes = 32768
+        max_inline_bytes = 65536
+        max_output_files = 100
+        max_output_file_bytes = 4194304
+        max_output_total_bytes = 67108864
+        max_inputs = 100
+        max_skill_bytes = 268435456
+        allow_unsandboxed = false
+        host_inputs = []
+        network = []
+        require = []
+        allowed_commands = []
+        denied_commands = []
+        [env]
+        [limits]
+    "#;
+    assert_eq!(read(text).unwrap(), ExecSettings::default());
+    let text = r#"
+        host_inputs = ["/srv/shared"]
+        network = ["web-research"]
+        require = ["fs_write", "net"]
+        [env]
+        deploy = ["DEPLOY_TOKEN"]
+        [limits]
+        grace_ms = 1
+        cpu_seconds = 2
+        memory_bytes = 3
+        processes = 4
+        file_bytes = 5
+        open_files = 6
+        disk_bytes = 7
+        disk_files = 8
+        output_bytes = 9
+    "#;
+    let settings = read(text).unwrap();
+    assert_eq!(settings.require, [Capability::FsWrite, Capability::Net].into());
+    let (limits, _) = settings.run_limits(None);
+    let counts = [limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.file_bytes];
+    assert_eq!((limits.grace, counts), (Duration::from_millis(1), [2, 3, 4, 5]));
+    let counts = [limits.open_files, limits.disk_bytes, limits.disk_files];
+    assert_eq!((counts, limits.output_bytes), ([6, 7, 8], 9));
+}
+
+#[test]
+fn wrong_settings_are_named() {
+    let table = [
+        ("timeout = 3", "unknown field `timeout`"),
+        ("require = [\"gravity\"]", "unknown variant `gravity`"),
+        ("host_inputs = [\"shared\"]", "'shared' is not absolute"),
+        ("[env]\ndemo = [\"A-B\"]", "[exec.env] demo: 'A-B' is no name of a variable"),
+        ("[limits]\nwall = 1", "unknown field `wall`"),
+    ];
+    for (text, expected) in table {
+        let error = read(text).unwrap_err();
+        assert!(error.to_string().contains(expected), "{text}: {error}");
+        assert_eq!(error.code(), "invalid_exec_settings");
+    }
+}
+
+#[test]
+fn a_call_gets_the_time_that_it_asks_for_up_to_the_most() {
+    let settings = ExecSettings::default().with_default_timeout(20).with_max_timeout(30);
+    for (asked, seconds, is_cut) in
+        [(None, 20, false), (Some(5), 5, false), (Some(30), 30, false), (Some(31), 30, true)]
+    {
+        let (limits, cut) = settings.run_limits(asked.map(Duration::from_secs));
+        assert_eq!((limits.wall, cut), (Duration::from_secs(seconds), is_cut), "{asked:?}");
+    }
+}
+
+#[test]
+fn grants_for_a_bare_name_are_for_trusted_skills_only() {
+    let settings = read(
+        r#"
+        network = ["demo", "other@vendor"]
+        require = ["net", "fs_read"]
+        allow_unsandboxed = true
+        [env]
+        demo = ["A"]
+        "demo@vendor" = ["B"]
+    "#,
+    )
+    .unwrap();
+    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+    let trusted = settings.grants_of("demo", "demo@project", true);
+    assert_eq!((trusted.network, trusted.env), (Network::Host, names(&["A"])));
+    assert_eq!(trusted.require, [Capability::FsRead].into());
+    assert_eq!(trusted.unsandboxed, Unsandboxed::Allow);
+    // The same name from anywhere else gets nothing that was meant for the trusted one.
+    let untrusted = settings.grants_of("demo", "demo@web", false);
+    assert_eq!((untrusted.network, untrusted.env), (Network::None, names(&[])));
+    assert_eq!(untrusted.require, [Capability::FsRead, Capability::Net].into());
+    assert_eq!(untrusted.unsandboxed, Unsandboxed::Refuse);
+    // Named with its source it gets what it is granted, but never a run without a sandbox.
+    let named = settings.grants_of("demo", "demo@vendor", false);
+    assert_eq!((named.network, named.env), (Network::None, names(&["B"])));
+    let named = settings.grants_of("other", "other@vendor", false);
+    assert_eq!((named.network, named.unsandboxed), (Network::Host, Unsandboxed::Refuse));
+}

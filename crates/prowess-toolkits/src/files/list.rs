@@ -1,0 +1,76 @@
+//! `ls`
+
+use prowess_runtime::{Invocation, ToolOutcome};
+use prowess_workspace::{EntryKind, WorkspaceError};
+use serde_json::{Value, json};
+
+use super::arguments::listed_path;
+use super::read::first;
+use super::target::Target;
+use super::{Files, not_found};
+use crate::session::{artifact_failure, blocking, scope_of, workspace_failure, workspace_of};
+
+impl Files {
+    /// Lists a folder, or the artifacts.
+    pub(crate) async fn list(
+        &self,
+        invocation: Invocation<'_>,
+    ) -> Result<ToolOutcome, ToolOutcome> {
+        let invalid = |cause: String| invocation.invalid_arguments(cause);
+        let path = listed_path(&invocation.call.arguments).map_err(invalid)?;
+        let workspace = workspace_of(&self.workspaces, invocation.session).await?;
+        match Target::parse(&path, workspace.path()).map_err(invalid)? {
+            Target::Artifacts => self.artifacts(invocation).await,
+            Target::Artifact(_) => {
+                Err(invalid("an artifact is no folder; 'artifact://' lists artifacts".to_owned()))
+            }
+            Target::Places(places) => {
+                let look = move || first(&places, |place| workspace.list(place));
+                let found = blocking(look).await?.map_err(|error| match error {
+                    WorkspaceError::NotFound { .. } => not_found(&path),
+                    error => workspace_failure(&error),
+                })?;
+                let lines = found.entries.iter().map(|entry| match entry.kind {
+                    EntryKind::Folder => format!("{}/", entry.name),
+                    EntryKind::File => format!("{} ({} bytes)", entry.name, entry.size_bytes),
+                    EntryKind::Link => format!("{} (link)", entry.name),
+                    EntryKind::Special => format!("{} (special)", entry.name),
+                });
+                let lines = self.some(lines.collect(), found.omitted);
+                let entries = found.entries.iter().map(|entry| {
+                    json!({"name": entry.name, "kind": entry.kind, "size_bytes": entry.size_bytes})
+                });
+                Ok(told(&lines, entries.collect(), found.omitted))
+            }
+        }
+    }
+
+    async fn artifacts(&self, invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
+        let scope = scope_of(invocation.session);
+        let names = self.store()?.list(&scope).await.map_err(|error| artifact_failure(&error))?;
+        let lines = names.iter().map(|name| format!("artifact://{name}")).collect();
+        let entries = names.iter().map(|name| json!({"name": name, "kind": "artifact"})).collect();
+        Ok(told(&self.some(lines, 0), entries, 0))
+    }
+
+    /// As many lines as may be, and how many more there are.
+    fn some(&self, mut lines: Vec<String>, omitted: u64) -> Vec<String> {
+        let most = self.settings.max_entries;
+        let more = lines.len().saturating_sub(most) as u64 + omitted;
+        lines.truncate(most);
+        if more > 0 {
+            lines.push(format!("[and {more} more]"));
+        }
+        lines
+    }
+}
+
+fn told(lines: &[String], entries: Vec<Value>, omitted: u64) -> ToolOutcome {
+    let content = match lines.is_empty() {
+        true => "(empty)".to_owned(),
+        false => lines.join("\n"),
+    };
+    let mut outcome = ToolOutcome::text(content);
+    outcome.data = json!({"entries": entries, "omitted": omitted});
+    outcome
+}

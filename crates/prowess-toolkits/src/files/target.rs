@@ -1,0 +1,107 @@
+//! What a path of a file tool means.
+
+use std::path::Path;
+
+use prowess_workspace::{ArtifactRef, WorkspacePath};
+
+use crate::place::{Places, below, folder};
+
+/// What is to be read or listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An artifact.
+    Artifact(ArtifactRef),
+    /// All artifacts.
+    Artifacts,
+    /// The first of these places in the workspace that is there.
+    Places(Vec<WorkspacePath>),
+}
+
+impl Target {
+    /// Reads a path; else says what is wrong with it.
+    pub(crate) fn parse(text: &str, workspace: &Path) -> Result<Self, String> {
+        let root = WorkspacePath::root();
+        let place = match text.split_once("://") {
+            Some(("artifact", "")) => return Ok(Self::Artifacts),
+            Some(("artifact", rest)) => {
+                let artifact = ArtifactRef::parse(rest).map_err(|error| error.to_string())?;
+                return Ok(Self::Artifact(artifact));
+            }
+            Some(("workspace", rest)) => below(&root, rest, text),
+            Some((scheme, _)) => {
+                let known = "use a path, workspace://path or artifact://name[@version]";
+                return Err(format!("'{scheme}://' cannot be read; {known}"));
+            }
+            None => Places { workspace, run_dir: None }.resolve(text, &root),
+        };
+        let place = place.map_err(|error| error.to_string())?;
+        let mut places = Vec::new();
+        // A workspace has no folder `inputs`: what commands know by that name is in `work/`.
+        let inside = place.as_str().strip_prefix("inputs");
+        if let Some(inside) = inside.filter(|it| it.is_empty() || it.starts_with('/')) {
+            places.push(folder("work").join(&place));
+            if let Ok(path) = below(&root, inside, text)
+                && !path.as_str().is_empty()
+            {
+                places.push(path);
+            }
+        }
+        places.push(place);
+        Ok(Self::Places(places))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Target, String> {
+        Target::parse(text, Path::new("/data/ws"))
+    }
+
+    #[test]
+    fn paths_lead_into_the_workspace() {
+        let table: [(&str, &[&str]); 9] = [
+            ("", &[""]),
+            ("out/a.txt", &["out/a.txt"]),
+            ("workspace://out/a.txt", &["out/a.txt"]),
+            ("$OUTPUT_DIR/a.txt", &["out/a.txt"]),
+            ("/out/a.txt", &["out/a.txt"]),
+            ("/workspace/out/a.txt", &["out/a.txt"]),
+            ("/data/ws/out/a.txt", &["out/a.txt"]),
+            ("inputs/x", &["work/inputs/x", "x", "inputs/x"]),
+            ("inputs", &["work/inputs", "inputs"]),
+        ];
+        for (text, expected) in table {
+            let expected = expected.iter().map(|it| WorkspacePath::parse(it).unwrap()).collect();
+            assert_eq!(parse(text), Ok(Target::Places(expected)), "{text}");
+        }
+    }
+
+    #[test]
+    fn artifacts_have_names_and_versions() {
+        let expected = ArtifactRef::parse("a/b.txt@2").unwrap();
+        assert_eq!(parse("artifact://a/b.txt@2"), Ok(Target::Artifact(expected)));
+        assert_eq!(parse("artifact://"), Ok(Target::Artifacts));
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_are_refused() {
+        let attacks = [
+            "../x",
+            "workspace://../x",
+            "/etc/passwd",
+            "/data/ws/../x",
+            "$HOME/x",
+            "file:///etc/x",
+            "host:///etc/passwd",
+            "artifact://../x",
+            "inputs/../../x",
+            "a\\b",
+            "$RUN_DIR/x",
+        ];
+        for text in attacks {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Tools on top of the engine: running commands of skills in a workspace, and reading what they
+//! wrote.
+//!
+//! A host gives the engine the toolkits that it wants:
+//!
+//! ```no_run
+//! # fn example(executor: std::sync::Arc<dyn prowess_workspace::Executor>) {
+//! use std::sync::Arc;
+//!
+//! use prowess_catalog::Catalog;
+//! use prowess_runtime::Runtime;
+//! use prowess_toolkits::{ExecToolkit, FilesToolkit};
+//! use prowess_workspace::{FileArtifacts, Workspaces};
+//!
+//! let workspaces = Workspaces::new("/var/lib/prowess/workspaces");
+//! let artifacts = Arc::new(FileArtifacts::new("/var/lib/prowess/artifacts"));
+//! let exec = ExecToolkit::new(workspaces.clone(), executor).with_artifacts(artifacts.clone());
+//! let files = FilesToolkit::new(workspaces).with_artifacts(artifacts);
+//! let runtime = Runtime::builder(Catalog::builder().build())
+//!     .toolkit(Arc::new(exec))
+//!     .toolkit(Arc::new(files))
+//!     .build();
+//! # let _ = runtime;
+//! # }
+//! ```
+
+#![allow(clippy::result_large_err, reason = "a failure is an outcome, and is moved once")]
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[cfg(feature = "exec")]
+mod exec;
+#[cfg(feature = "files")]
+mod files;
+#[cfg(any(feature = "exec", feature = "files"))]
+mod place;
+#[cfg(any(feature = "exec", feature = "files"))]
+mod session;
+
+#[cfg(feature = "exec")]
+pub use exec::{ExecSettings, ExecToolkit, InvalidExecSettings, LimitSettings};
+#[cfg(feature = "files")]
+pub use files::{FilesSettings, FilesToolkit, InvalidFilesSettings};

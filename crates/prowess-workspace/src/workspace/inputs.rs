@@ -1,0 +1,455 @@
+//! What commands are given.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, symlinkat, unlinkat};
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use super::metadata::create;
+use super::read::failed;
+use super::{Workspace, WorkspaceError, shown};
+use crate::beneath::{Folder, Stamp, give};
+use crate::collect::{RefusedFile, RefusedReason, mime_type};
+use crate::path::WorkspacePath;
+use crate::remove::remove;
+
+/// How much of a file tells what it is.
+const HEAD_BYTES: u64 = 8 << 10;
+
+/// A file that was put into a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InputFile {
+    /// Where.
+    pub path: WorkspacePath,
+    /// How large it is.
+    pub size_bytes: u64,
+    /// What it is, by its content and the end of its name.
+    pub mime_type: String,
+}
+
+/// What was copied into a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CopiedIn {
+    /// The files, in the order of their paths.
+    pub files: Vec<InputFile>,
+    /// What a folder held besides, by its path below the folder.
+    pub refused: Vec<RefusedFile>,
+}
+
+impl Workspace {
+    /// Writes a file below `work/`, `out/` or `runs/`; folders on the way are made. The file is
+    /// there as a whole or not at all; a file or link in its place is replaced, a folder is not.
+    pub fn put(&self, to: &WorkspacePath, bytes: &[u8]) -> Result<InputFile, WorkspaceError> {
+        let _span = self.span(to);
+        let size_bytes = bytes.len() as u64;
+        let mut budget = self.budget(to);
+        budget.take_bytes(size_bytes)?;
+        let place = self.place_for(to)?;
+        let mut draft = self.draft()?;
+        let wrote = |cause| failed(to, cause);
+        draft.file.write_all(bytes).map_err(wrote)?;
+        give(&draft.file, 0o644, self.inner.owner).map_err(wrote)?;
+        draft.settle(&place)?;
+        let mime_type = mime_type(to.as_str(), bytes, size_bytes);
+        Ok(InputFile { path: place.path, size_bytes, mime_type })
+    }
+
+    /// Copies a file or a folder of this machine that lies inside `allowed`: nothing is found
+    /// through a link that leads out of `allowed`, whatever happens to the tree meanwhile. `from`
+    /// begins with `allowed`, or is relative to it. A folder replaces a folder. Of a folder, links
+    /// and special files are left out, and listed.
+    pub fn copy_in(
+        &self,
+        allowed: &Path,
+        from: &Path,
+        to: &WorkspacePath,
+    ) -> Result<CopiedIn, WorkspaceError> {
+        let _span = self.span(to);
+        let shown_from = shown(&from.to_string_lossy());
+        let inside = if from.is_absolute() { from.strip_prefix(allowed).ok() } else { Some(from) };
+        let is_plain = |path: &&Path| path.iter().all(|name| name != "..");
+        let Some(inside) = inside.filter(is_plain) else {
+            return Err(WorkspaceError::Outside { path: shown_from });
+        };
+        let opened = Folder::open(allowed).and_then(|allowed| allowed.open_inside(inside));
+        let source =
+            opened.map_err(|cause| match cause.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::NOENT) => WorkspaceError::NotFound { path: shown_from.clone() },
+                Some(Errno::XDEV) => WorkspaceError::Outside { path: shown_from.clone() },
+                Some(Errno::LOOP) => WorkspaceError::Link { path: shown_from.clone() },
+                _ => WorkspaceError::Io { doing: format!("open '{shown_from}'"), cause },
+            })?;
+        self.copy(source, &shown_from, to, OtherNames::Allowed)
+    }
+
+    /// Copies a file or a folder of the workspace. A folder replaces a folder. Of a folder, links
+    /// and special files are left out, and listed.
+    pub fn copy_within(
+        &self,
+        from: &WorkspacePath,
+        to: &WorkspacePath,
+    ) -> Result<CopiedIn, WorkspaceError> {
+        let _span = self.span(to);
+        let meant = self.redirect(from);
+        if is_above(&meant, to) || is_above(to, &meant) {
+            return Err(WorkspaceError::NotWritable { path: to.clone() });
+        }
+        let source = self.inner.folder.open_file(&meant).map_err(|cause| failed(from, cause))?;
+        self.copy(source, from.as_str(), to, OtherNames::Refused)
+    }
+
+    /// Makes a relative link to a file or a folder of the workspace. A file or link in its place
+    /// is replaced, a folder is not.
+    pub fn link_within(
+        &self,
+        from: &WorkspacePath,
+        to: &WorkspacePath,
+    ) -> Result<(), WorkspaceError> {
+        let _span = self.span(to);
+        let meant = self.redirect(from);
+        if is_above(&meant, to) || is_above(to, &meant) {
+            return Err(WorkspaceError::NotWritable { path: to.clone() });
+        }
+        let (parent, name) = split(&meant);
+        let stamp = self
+            .inner
+            .folder
+            .open_folder(&parent)
+            .and_then(|folder| folder.look(name.as_ref()))
+            .map_err(|cause| failed(from, cause))?;
+        if stamp.is_link() {
+            return Err(WorkspaceError::Link { path: from.to_string() });
+        }
+        if !stamp.is_folder() && (!stamp.is_file() || stamp.has_other_names()) {
+            return Err(WorkspaceError::NotAFile { path: from.to_string(), what: stamp.what() });
+        }
+        let place = self.place_for(to)?;
+        let up = "../".repeat(place.path.names().count() - 1);
+        let name = Uuid::now_v7().simple().to_string();
+        let drafts = self.drafts()?;
+        symlinkat(format!("{up}{meant}"), &drafts, &name)
+            .map_err(|cause| failed(to, cause.into()))?;
+        Draft::settle_from(&drafts, &name, &place)
+    }
+
+    fn span(&self, to: &WorkspacePath) -> tracing::span::EnteredSpan {
+        let id = self.id().as_str();
+        tracing::info_span!("workspace.stage.inputs", workspace = id, to = to.as_str()).entered()
+    }
+
+    fn copy(
+        &self,
+        source: OwnedFd,
+        from: &str,
+        to: &WorkspacePath,
+        other_names: OtherNames,
+    ) -> Result<CopiedIn, WorkspaceError> {
+        let stamp = Stamp::of(&source).map_err(WorkspaceError::io(format!("look at '{from}'")))?;
+        let mut budget = self.budget(from);
+        let mut copied = CopiedIn::default();
+        let place = self.place_for(to)?;
+        if stamp.is_folder() {
+            if is_fixed(&place.path) {
+                return Err(WorkspaceError::FolderInTheWay { path: place.path });
+            }
+            let drafts = self.drafts()?;
+            let name = Uuid::now_v7().simple().to_string();
+            let copy = Copying { owner: self.inner.owner, other_names, to: &place.path };
+            let settled = drafts
+                .make(name.as_ref(), 0o755, self.inner.owner)
+                .map_err(|cause| failed(to, cause))
+                .and_then(|target| {
+                    let source = Folder::from(source);
+                    copy.folder(&source, &target, "", &mut budget, &mut copied)
+                })
+                .and_then(|()| self.settle_folder(&drafts, &name, &place));
+            if settled.is_err() {
+                let _ = remove(&drafts, name.as_ref(), &self.inner.bin);
+            }
+            settled?;
+        } else if stamp.is_file()
+            && (other_names == OtherNames::Allowed || !stamp.has_other_names())
+        {
+            let mut draft = self.draft()?;
+            let mode = if stamp.is_executable() { 0o755 } else { 0o644 };
+            let (size_bytes, mime_type) =
+                copy_file(source, &mut draft.file, to.as_str(), &mut budget)?;
+            give(&draft.file, mode, self.inner.owner).map_err(|cause| failed(to, cause))?;
+            draft.settle(&place)?;
+            copied.files.push(InputFile { path: place.path, size_bytes, mime_type });
+        } else {
+            return Err(WorkspaceError::NotAFile { path: from.to_owned(), what: stamp.what() });
+        }
+        Ok(copied)
+    }
+
+    /// Puts a folder that is whole in the place of another one, or of nothing.
+    fn settle_folder(&self, drafts: &Folder, name: &str, at: &Place) -> Result<(), WorkspaceError> {
+        let failed = |cause: Errno| failed(&at.path, cause.into());
+        let (folder, target) = (&at.folder, at.name.as_str());
+        match renameat_with(drafts, name, folder, target, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        match renameat_with(drafts, name, folder, target, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => {
+                remove(folder, target.as_ref(), &self.inner.bin)
+                    .map_err(|cause| self::failed(&at.path, cause))?;
+                renameat(drafts, name, folder, target).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        remove(drafts, name.as_ref(), &self.inner.bin)
+            .map_err(|cause| self::failed(&at.path, cause))
+    }
+
+    /// Where something is to be written, if it may be.
+    fn place_for(&self, to: &WorkspacePath) -> Result<Place, WorkspaceError> {
+        let path = self.redirect(to);
+        let is_writable = matches!(path.names().next(), Some("work" | "out" | "runs"));
+        let (parent, name) = split(&path);
+        if !is_writable || parent.as_str().is_empty() {
+            return Err(WorkspaceError::NotWritable { path: to.clone() });
+        }
+        let folder = self
+            .inner
+            .folder
+            .make_all(&parent, self.inner.owner)
+            .map_err(|cause| failed(&parent, cause))?;
+        Ok(Place { folder, name: name.to_owned(), path })
+    }
+
+    /// The folder for what is not whole yet. It is the workspace's own: no command sees it.
+    fn drafts(&self) -> Result<Folder, WorkspaceError> {
+        let made = self.inner.folder.make(".new".as_ref(), 0o700, None);
+        made.map_err(WorkspaceError::io("make the folder of drafts"))
+    }
+
+    fn draft(&self) -> Result<Draft, WorkspaceError> {
+        let drafts = self.drafts()?;
+        let name = Uuid::now_v7().simple().to_string();
+        let file = create(&drafts, &name, 0o600).map_err(WorkspaceError::io("make a file"))?;
+        Ok(Draft { drafts, name, file: File::from(file) })
+    }
+
+    fn budget(&self, what: impl ToString) -> Budget {
+        let limits = &self.inner.limits;
+        Budget {
+            what: what.to_string(),
+            max_bytes: limits.max_input_bytes,
+            max_files: limits.max_input_files,
+            max_depth: limits.max_input_depth,
+            bytes: 0,
+            files: 0,
+        }
+    }
+}
+
+/// Whether files that have other names besides are copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OtherNames {
+    Allowed,
+    Refused,
+}
+
+/// Where something is to be written.
+struct Place {
+    folder: Folder,
+    name: String,
+    path: WorkspacePath,
+}
+
+/// A file that is not whole yet.
+struct Draft {
+    drafts: Folder,
+    name: String,
+    file: File,
+}
+
+impl Draft {
+    /// Puts the file in its place.
+    fn settle(self, place: &Place) -> Result<(), WorkspaceError> {
+        Self::settle_from(&self.drafts, &self.name, place)
+    }
+
+    fn settle_from(drafts: &Folder, name: &str, place: &Place) -> Result<(), WorkspaceError> {
+        renameat(drafts, name, &place.folder, &place.name).map_err(|error| {
+            let _ = unlinkat(drafts, name, AtFlags::empty());
+            match error {
+                Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY => {
+                    WorkspaceError::FolderInTheWay { path: place.path.clone() }
+                }
+                error => failed(&place.path, error.into()),
+            }
+        })
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = unlinkat(&self.drafts, &self.name, AtFlags::empty());
+    }
+}
+
+/// How much of an input there may be, and was.
+struct Budget {
+    what: String,
+    max_bytes: u64,
+    max_files: u64,
+    max_depth: u64,
+    bytes: u64,
+    files: u64,
+}
+
+impl Budget {
+    fn take_bytes(&mut self, bytes: u64) -> Result<(), WorkspaceError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.check(self.bytes, "max_input_bytes", self.max_bytes)
+    }
+
+    fn take_file(&mut self) -> Result<(), WorkspaceError> {
+        self.files += 1;
+        self.check(self.files, "max_input_files", self.max_files)
+    }
+
+    fn check(&self, is: u64, limit: &'static str, most: u64) -> Result<(), WorkspaceError> {
+        let what = format!("the input '{}'", self.what);
+        if is > most { Err(WorkspaceError::Limit { what, limit, most }) } else { Ok(()) }
+    }
+}
+
+/// Copies folders.
+struct Copying<'a> {
+    owner: Option<super::WorkspaceOwner>,
+    other_names: OtherNames,
+    to: &'a WorkspacePath,
+}
+
+impl Copying<'_> {
+    fn folder(
+        &self,
+        source: &Folder,
+        target: &Folder,
+        below: &str,
+        budget: &mut Budget,
+        copied: &mut CopiedIn,
+    ) -> Result<(), WorkspaceError> {
+        let failed = |cause: io::Error| WorkspaceError::Io {
+            doing: format!("copy '{}' of {}", shown(below), budget_name(self.to)),
+            cause,
+        };
+        let depth = below.split('/').filter(|name| !name.is_empty()).count() as u64;
+        budget.check(depth, "max_input_depth", budget.max_depth)?;
+        let mut entries: Vec<_> = source.entries().and_then(Iterator::collect).map_err(failed)?;
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        for entry in entries {
+            budget.take_file()?;
+            let shown_name = entry.name.to_string_lossy();
+            let path = if below.is_empty() {
+                shown_name.to_string()
+            } else {
+                format!("{below}/{shown_name}")
+            };
+            let mut refuse =
+                |reason| copied.refused.push(RefusedFile { name: shown(&path), reason });
+            let Some(name) = entry.name.to_str() else {
+                refuse(RefusedReason::NotUtf8Name);
+                continue;
+            };
+            let Ok(at) = WorkspacePath::parse(&format!("{}/{path}", self.to)) else {
+                refuse(RefusedReason::Name);
+                continue;
+            };
+            let Ok(stamp) = source.look(name.as_ref()) else { continue };
+            if stamp.is_folder() {
+                match source.enter(name.as_ref()) {
+                    Ok(inner) => {
+                        let made = target.make(name.as_ref(), 0o755, self.owner);
+                        self.folder(&inner, &made.map_err(failed)?, &path, budget, copied)?;
+                    }
+                    Err(_) => refuse(RefusedReason::Unreadable),
+                }
+                continue;
+            }
+            // What it is, is decided once it is open.
+            let opened = if stamp.is_file() {
+                source.open_entry(name.as_ref())
+            } else {
+                refuse(if stamp.is_link() {
+                    RefusedReason::Symlink
+                } else {
+                    RefusedReason::Special
+                });
+                continue;
+            };
+            let Ok((file, stamp)) = opened.and_then(|file| Stamp::of(&file).map(|it| (file, it)))
+            else {
+                refuse(RefusedReason::Unreadable);
+                continue;
+            };
+            if !stamp.is_file() {
+                refuse(RefusedReason::Special);
+            } else if stamp.has_other_names() && self.other_names == OtherNames::Refused {
+                refuse(RefusedReason::HardLinked);
+            } else {
+                let mut made = File::from(create(target, name, 0o600).map_err(failed)?);
+                let (size_bytes, mime_type) = copy_file(file, &mut made, name, budget)?;
+                let mode = if stamp.is_executable() { 0o755 } else { 0o644 };
+                give(&made, mode, self.owner).map_err(failed)?;
+                copied.files.push(InputFile { path: at, size_bytes, mime_type });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn budget_name(to: &WorkspacePath) -> String {
+    format!("the input '{to}'")
+}
+
+/// Copies an open file, as far as the budget allows, and says how large and what it is.
+fn copy_file(
+    source: OwnedFd,
+    target: &mut File,
+    name: &str,
+    budget: &mut Budget,
+) -> Result<(u64, String), WorkspaceError> {
+    let failed = || WorkspaceError::io(format!("copy the input '{}'", budget.what));
+    let mut source = File::from(source);
+    let size = source.metadata().map_err(failed())?.len();
+    // Refused before anything is written, where that is possible.
+    budget.check(budget.bytes.saturating_add(size), "max_input_bytes", budget.max_bytes)?;
+    let mut head = Vec::new();
+    Read::by_ref(&mut source).take(HEAD_BYTES).read_to_end(&mut head).map_err(failed())?;
+    target.write_all(&head).map_err(failed())?;
+    let left = budget.max_bytes.saturating_sub(budget.bytes).saturating_add(1);
+    let left = left.saturating_sub(head.len() as u64);
+    let rest = io::copy(&mut source.take(left), target).map_err(failed())?;
+    let copied = head.len() as u64 + rest;
+    budget.take_bytes(copied)?;
+    Ok((copied, mime_type(name, &head, copied)))
+}
+
+/// The folder of a path, and its last name.
+fn split(path: &WorkspacePath) -> (WorkspacePath, &str) {
+    let (parent, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+    (WorkspacePath::parse(parent).unwrap_or_default(), name)
+}
+
+/// Whether a path is another, or a folder on the way to it.
+fn is_above(above: &WorkspacePath, below: &WorkspacePath) -> bool {
+    above.names().zip(below.names()).filter(|(a, b)| a == b).count() == above.names().count()
+}
+
+/// Whether a folder belongs to every workspace and is never replaced.
+fn is_fixed(path: &WorkspacePath) -> bool {
+    matches!(path.as_str(), "work/inputs")
+}

@@ -1,0 +1,432 @@
+//! Staging skills: read-only copies of bytes that somebody has hashed.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{FileType, RenameFlags, readlinkat, renameat, renameat_with, symlinkat};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use super::all::lock_for_change;
+use super::metadata::{SkillRecord, create, now};
+use super::{Workspace, WorkspaceError, shown};
+use crate::beneath::{Folder, give};
+use crate::key::hex;
+use crate::path::WorkspacePath;
+use crate::remove::remove;
+
+/// The folder of all skills.
+pub(super) const SKILLS: &str = "skills";
+/// The folder of a skill that its commands may write.
+const VENV: &str = ".venv";
+/// The links that every staged skill has.
+const LINKS: [(&str, &str); 3] =
+    [("out", "../../out"), ("work", "../../work"), ("inputs", "../../work/inputs")];
+/// The most names in the path of a skill's file.
+const MAX_DEPTH: usize = 64;
+/// The most bytes in the name of a skill.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Where a skill's link of this name leads.
+pub(super) fn link_target(name: &str) -> Option<&'static str> {
+    LINKS.iter().find(|(link, _)| *link == name).map(|(_, target)| *target)
+}
+
+/// A file of a skill.
+#[derive(Clone, Debug)]
+pub struct SkillFile<'a> {
+    /// Where, below the skill's folder.
+    pub path: &'a str,
+    /// Whether it can be executed.
+    pub executable: bool,
+    /// What it holds.
+    pub bytes: Cow<'a, [u8]>,
+}
+
+/// A skill in a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StagedSkill {
+    /// Where: `skills/<name>`.
+    pub path: WorkspacePath,
+    /// What a user of the skill should know.
+    pub warnings: Vec<String>,
+    /// Whether it was already there.
+    pub was_staged: bool,
+}
+
+impl Workspace {
+    /// Whether a skill is staged with this tree digest from an unchanged source (`None`: no matter
+    /// which), and nobody touched the copy. Looks at every file, and reads none.
+    pub fn staged(
+        &self,
+        name: &str,
+        digest: &str,
+        source_stamp: Option<&str>,
+    ) -> Result<Option<StagedSkill>, WorkspaceError> {
+        let path = path_of(name)?;
+        let metadata = self.metadata()?;
+        let is_same = |record: &&SkillRecord| {
+            record.digest == digest
+                && source_stamp.is_none_or(|stamp| record.source_stamp.as_deref() == Some(stamp))
+        };
+        let record = metadata.skills.get(name).filter(is_same);
+        let Some(record) = record.filter(|record| self.is_untouched(name, record)) else {
+            return Ok(None);
+        };
+        Ok(Some(StagedSkill { path, warnings: warnings(&record.own), was_staged: true }))
+    }
+
+    /// Stages a skill from bytes: a read-only copy that appears at once or not at all. What is
+    /// already staged and untouched stays; a `.venv/` is kept. The skill's folder has links `out`,
+    /// `work` and `inputs` and a writable `.venv/`; a skill that has such an entry itself keeps
+    /// its own, with a warning. Whether the bytes have the digest is the caller's knowledge.
+    pub fn stage(
+        &self,
+        name: &str,
+        digest: &str,
+        source_stamp: Option<&str>,
+        files: &[SkillFile<'_>],
+    ) -> Result<StagedSkill, WorkspaceError> {
+        let _span = tracing::info_span!(
+            "workspace.stage.skill",
+            workspace = self.id().as_str(),
+            skill = %shown(name),
+            digest
+        )
+        .entered();
+        let path = path_of(name)?;
+        let tree = Tree::of(files)?;
+        let _held = lock_for_change(&self.inner.change_lock)?;
+        let mut metadata = self.metadata()?;
+        if let Some(record) = metadata.skills.get_mut(name)
+            && record.digest == digest
+            && self.is_untouched(name, record)
+        {
+            let warnings = warnings(&record.own);
+            // The same bytes from a source that only looks different.
+            if record.source_stamp.as_deref() != source_stamp {
+                record.source_stamp = source_stamp.map(str::to_owned);
+                self.write_metadata(&metadata)?;
+            }
+            return Ok(StagedSkill { path, warnings, was_staged: true });
+        }
+        let keeps_venv = !tree.own.contains(VENV)
+            && metadata.skills.get(name).is_none_or(|old| !old.own.iter().any(|it| it == VENV));
+        let copy_stamp = self
+            .replace(name, &tree, keeps_venv)
+            .map_err(WorkspaceError::io(format!("stage the skill '{name}'")))?;
+        let own: Vec<_> = tree.own.into_iter().map(str::to_owned).collect();
+        let warnings = warnings(&own);
+        let record = SkillRecord {
+            digest: digest.to_owned(),
+            source_stamp: source_stamp.map(str::to_owned),
+            copy_stamp,
+            own,
+            at: now(),
+        };
+        metadata.skills.insert(name.to_owned(), record);
+        self.write_metadata(&metadata)?;
+        Ok(StagedSkill { path, warnings, was_staged: false })
+    }
+
+    /// Puts a tree in the place of what is there, and returns how it looks.
+    fn replace(&self, name: &str, tree: &Tree<'_>, keeps_venv: bool) -> io::Result<String> {
+        let bin = &self.inner.bin;
+        let skills = self.inner.folder.enter(SKILLS.as_ref())?;
+        let (new, old) = (format!(".new-{name}"), format!(".old-{name}"));
+        // What a crash has left: the copy before, whose `.venv` may not have been moved yet.
+        for left in [&old, &new] {
+            if skills.look(name.as_ref()).is_err() && left == &old {
+                let _ = renameat(&skills, left.as_str(), &skills, name);
+            }
+            self.rescue_venv(&skills, left, name, keeps_venv);
+            remove(&skills, left.as_ref(), bin)?;
+        }
+
+        let draft = skills.make(new.as_ref(), 0o755, None)?;
+        let stamp = tree.write(&draft).and_then(|()| copy_stamp(&draft, &tree.own));
+        let stamp = match stamp {
+            Ok(stamp) => stamp,
+            Err(error) => {
+                let _ = remove(&skills, new.as_ref(), bin);
+                return Err(error);
+            }
+        };
+        exchange(&skills, &new, name, &old)?;
+        for left in [&old, &new] {
+            self.rescue_venv(&skills, left, name, keeps_venv);
+        }
+        if !tree.own.contains(VENV) {
+            draft.make(VENV.as_ref(), 0o700, self.inner.owner)?;
+        }
+        give(&draft, 0o555, None)?;
+        for left in [&old, &new] {
+            remove(&skills, left.as_ref(), bin)?;
+        }
+        Ok(stamp)
+    }
+
+    /// Moves the `.venv` of an earlier copy to the present one, if that has none.
+    fn rescue_venv(&self, skills: &Folder, from: &str, to: &str, keeps_venv: bool) {
+        let rescue = || -> io::Result<()> {
+            let source = skills.enter(from.as_ref())?;
+            if !keeps_venv || !source.look(VENV.as_ref())?.is_folder() {
+                return Ok(());
+            }
+            let target = skills.enter(to.as_ref())?;
+            if target.look(VENV.as_ref()).is_ok() {
+                return Ok(());
+            }
+            skills.unlock_entry(from.as_ref())?;
+            give(&target, 0o755, None)?;
+            if self.inner.owner.is_none() {
+                source.unlock_entry(VENV.as_ref())?;
+            }
+            Ok(renameat(&source, VENV, &target, VENV)?)
+        };
+        match rescue() {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, skill = to, "the .venv of the skill is lost");
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a copy looks as it was left.
+    fn is_untouched(&self, name: &str, record: &SkillRecord) -> bool {
+        let own: BTreeSet<_> = record.own.iter().map(String::as_str).collect();
+        let look = || -> io::Result<bool> {
+            let skills = self.inner.folder.enter(SKILLS.as_ref())?;
+            let top = skills.look(name.as_ref())?;
+            let skill = skills.enter(name.as_ref())?;
+            let has_venv = own.contains(VENV) || skill.look(VENV.as_ref())?.is_folder();
+            Ok(has_venv
+                && top.mode & 0o7777 == 0o555
+                && copy_stamp(&skill, &own)? == record.copy_stamp)
+        };
+        // What cannot be looked at is not as it was.
+        look().unwrap_or(false)
+    }
+}
+
+/// Where a skill is staged, if it can be.
+fn path_of(name: &str) -> Result<WorkspacePath, WorkspaceError> {
+    let cause = if name.is_empty() {
+        "the name is empty"
+    } else if name.len() > MAX_NAME_BYTES {
+        "the name is too long"
+    } else if name.starts_with('.') {
+        "the name begins with a dot"
+    } else if name.chars().any(|c| c.is_control() || c == '/' || c == '\\') {
+        "the name has a slash, a backslash or a control character"
+    } else {
+        match WorkspacePath::parse(&format!("{SKILLS}/{name}")) {
+            Ok(path) => return Ok(path),
+            Err(_) => "the name is no name of a folder",
+        }
+    };
+    Err(WorkspaceError::SkillName { name: shown(name), cause })
+}
+
+fn warnings(own: &[String]) -> Vec<String> {
+    own.iter()
+        .map(|name| match link_target(name) {
+            Some(target) => format!(
+                "the skill has its own '{name}', which is kept and is read-only; the workspace's \
+                 folder is {target}"
+            ),
+            None => format!("the skill has its own '{name}', which is kept and is read-only"),
+        })
+        .collect()
+}
+
+/// Makes `new` be called `name`; what was called so is called `new` or `old` then.
+fn exchange(skills: &Folder, new: &str, name: &str, old: &str) -> io::Result<()> {
+    match renameat_with(skills, new, skills, name, RenameFlags::NOREPLACE) {
+        Ok(()) => return Ok(()),
+        Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match renameat_with(skills, new, skills, name, RenameFlags::EXCHANGE) {
+        Ok(()) => return Ok(()),
+        Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // A file system that cannot exchange: the skill is missing for a moment.
+    match renameat(skills, name, skills, old) {
+        Ok(()) | Err(Errno::NOENT) => Ok(renameat(skills, new, skills, name)?),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The files of a skill, checked.
+struct Tree<'a> {
+    files: Vec<(WorkspacePath, &'a SkillFile<'a>)>,
+    /// The names `out`, `work`, `inputs` and `.venv`, as far as the skill has them itself.
+    own: BTreeSet<&'static str>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(files: &'a [SkillFile<'a>]) -> Result<Self, WorkspaceError> {
+        let refused = |file: &SkillFile<'_>, cause: &str| WorkspaceError::SkillFile {
+            path: shown(file.path),
+            cause: cause.to_owned(),
+        };
+        let mut checked = Vec::with_capacity(files.len());
+        for file in files {
+            let path = WorkspacePath::parse(file.path);
+            let path = path.map_err(|cause| refused(file, &cause.to_string()))?;
+            match path.names().count() {
+                0 => return Err(refused(file, "the path is empty")),
+                depth if depth > MAX_DEPTH => return Err(refused(file, "it lies too deep")),
+                _ => checked.push((path, file)),
+            }
+        }
+        checked.sort_by(|(a, _), (b, _)| a.names().cmp(b.names()));
+        for pair in checked.windows(2) {
+            let [(above, _), (below, file)] = pair else { continue };
+            if below.names().zip(above.names()).filter(|(a, b)| a == b).count()
+                == above.names().count()
+            {
+                return Err(refused(file, "another file has its path, or is in its way"));
+            }
+        }
+        let names = LINKS.iter().map(|(link, _)| *link).chain([VENV]);
+        let own =
+            names.filter(|name| checked.iter().any(|(path, _)| path.names().next() == Some(*name)));
+        Ok(Self { own: own.collect(), files: checked })
+    }
+
+    /// Writes all files and links into an empty folder.
+    fn write(&self, draft: &Folder) -> io::Result<()> {
+        let mut folders = BTreeSet::new();
+        let mut current: Option<(String, Folder)> = None;
+        for (path, file) in &self.files {
+            let (parent, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+            if current.as_ref().is_none_or(|(known, _)| known != parent) {
+                let path = WorkspacePath::parse(parent).map_err(io::Error::other)?;
+                current = Some((parent.to_owned(), draft.make_all(&path, None)?));
+                let names: Vec<_> = path.names().collect();
+                folders.extend((1..=names.len()).map(|count| names[..count].join("/")));
+            }
+            let Some((_, folder)) = &current else { continue };
+            let mut handle = File::from(create(folder, name, 0o600)?);
+            handle.write_all(&file.bytes)?;
+            give(&handle, if file.executable { 0o555 } else { 0o444 }, None)?;
+        }
+        for folder in folders {
+            let path = WorkspacePath::parse(&folder).map_err(io::Error::other)?;
+            give(draft.open_folder(&path)?, 0o555, None)?;
+        }
+        for (link, target) in LINKS.iter().filter(|(link, _)| !self.own.contains(link)) {
+            symlinkat(*target, draft, *link)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a copy looks like: every name, kind, mode, size, time and inode, and no content. The
+/// folder that commands may write is left out. The time of the last change of an inode cannot be
+/// set by anybody, so that a file cannot be changed without being noticed.
+fn copy_stamp(top: &Folder, own: &BTreeSet<&str>) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let top = top.open_folder(&WorkspacePath::root())?;
+    let mut stack = vec![(top, Vec::new())];
+    stack[0].1 = listed(&stack[0].0)?;
+    stack[0].1.retain(|name| own.contains(VENV) || name != VENV);
+    while let Some((folder, names)) = stack.last_mut() {
+        let Some(name) = names.pop() else {
+            hasher.update(b"/");
+            stack.pop();
+            continue;
+        };
+        let stamp = folder.look(&name)?;
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+        hasher.update(stamp.mode.to_le_bytes());
+        hasher.update(stamp.inode.to_le_bytes());
+        hasher.update(stamp.device.to_le_bytes());
+        match stamp.kind() {
+            FileType::Directory => {
+                if stack.len() > MAX_DEPTH {
+                    return Err(Errno::NAMETOOLONG.into());
+                }
+                let Some((folder, _)) = stack.last() else { break };
+                let inner = folder.enter(&name)?;
+                let names = listed(&inner)?;
+                stack.push((inner, names));
+            }
+            FileType::Symlink => {
+                let target = readlinkat(&*folder, &name, Vec::new())?;
+                hasher.update(target.to_bytes_with_nul());
+            }
+            _ => {
+                hasher.update(stamp.bytes.to_le_bytes());
+                for (seconds, nanoseconds) in [stamp.modified, stamp.changed] {
+                    hasher.update(seconds.to_le_bytes());
+                    hasher.update(nanoseconds.to_le_bytes());
+                }
+            }
+        }
+    }
+    Ok(hex(&hasher.finalize()))
+}
+
+/// The names in a folder, the last first.
+fn listed(folder: &Folder) -> io::Result<Vec<OsString>> {
+    let names: io::Result<Vec<_>> = folder.entries()?.map(|entry| Ok(entry?.name)).collect();
+    let mut names = names?;
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SkillFile, Tree, path_of};
+
+    #[test]
+    fn names_of_skills_are_names_of_folders() {
+        let long = "x".repeat(65);
+        for name in
+            ["", ".", "..", ".x", "a/b", "/a", "../../x", "a\\b", "a\0", "a\nb", "\u{7f}", &long]
+        {
+            assert_eq!(path_of(name).unwrap_err().code(), "invalid_skill_name", "{name:?}");
+        }
+        for name in ["a", "python-math", "a.b", "a b", "ä", "a*[b]?", "a..", &"x".repeat(64)] {
+            assert_eq!(path_of(name).unwrap().as_str(), format!("skills/{name}"));
+        }
+    }
+
+    #[test]
+    fn files_that_collide_or_lead_out_are_refused() {
+        let refused = |paths: &[&str]| {
+            let file = |path| SkillFile { path, executable: false, bytes: b"x"[..].into() };
+            let files: Vec<_> = paths.iter().map(|path| file(*path)).collect();
+            Tree::of(&files).is_err()
+        };
+        let deep = vec!["a"; 65].join("/");
+        for paths in [
+            &["../a"][..],
+            &["/a"],
+            &[""],
+            &["."],
+            &["a", "a"],
+            &["a", "./a"],
+            &["a", "a/b"],
+            &["a/b/c", "a/b"],
+            &["a", "a/b/c", "a-b"],
+            &["a\\b"],
+            &[&deep],
+        ] {
+            assert!(refused(paths), "{paths:?}");
+        }
+        for paths in [&["a", "b"][..], &["a/b", "a/c", "a-b", "ab"], &["SKILL.md", ".venv/x"]] {
+            assert!(!refused(paths), "{paths:?}");
+        }
+    }
+}
