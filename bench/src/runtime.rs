@@ -73,7 +73,8 @@ fn gate_row(tokio: &tokio::runtime::Runtime) -> Result<Row> {
     let snapshot = tokio.block_on(runtime.snapshot(&session, &AgentName::default()));
     let mut state = SessionState::default();
     for at in 0..10 {
-        let skill = LoadedSkill::new(format!("skill-{at:04}"), Digest::of(b""));
+        let mut skill = LoadedSkill::new(format!("skill-{at:04}"), Digest::of(b""));
+        skill.tools.brings = vec![format!("tool_{at:04}")];
         let change = Change::Load { skill: Box::new(skill), model: None };
         state.apply(&[StateDelta::new(at, at.to_string(), vec![change])], &Caps::default());
     }

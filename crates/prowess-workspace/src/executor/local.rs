@@ -1,35 +1,26 @@
 //! Commands on this machine, in a sandbox.
 
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use tokio::sync::OnceCell;
 use tracing::Instrument;
 
-use super::output::drain;
 use super::selftest::{self, Verdict};
+use super::supervised::{Line, supervise};
 use super::{
     Capability, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation, Network,
     Protection, Run, RunOutcome, SandboxReport, Tier, Unsandboxed,
 };
-use crate::supervisor::{
-    ASKED, Ended, Groups, HOSTED, Identity, Order, RUN, Report, VERSION, receive, send, send_bytes,
-};
+use crate::supervisor::{Groups, HOSTED, Identity, Order, VERSION};
 
 /// Whom commands run as when we are root: `nobody`.
 const NOBODY: Identity = Identity { uid: 65534, gid: 65534 };
 
 /// What the workspace is called inside of namespaces.
 const INSIDE: &str = "/workspace";
-
-/// How long a supervisor may take beyond the time of its command.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs commands on this machine, in the best sandbox that it has.
 ///
@@ -280,13 +271,11 @@ impl Executor for LocalExecutor {
             let stdin = run.stdin;
             let watcher = run.watcher;
             let supervisor = self.supervisor()?;
-            let (control, theirs) = UnixStream::pair().map_err(io("connecting the supervisor"))?;
+            let line = Line::new().map_err(io("connecting the supervisor"))?;
             // Whoever stops waiting ends the run.
-            let guard = HangUp(control.try_clone().map_err(io("connecting the supervisor"))?);
-            let (ended, duration, [stdout, stderr]) =
-                blocking(move || supervise(&supervisor, &order, &stdin, control, theirs, watcher))
-                    .await?;
-            drop(guard);
+            let _guard = line.hang_up_when_dropped().map_err(io("connecting the supervisor"))?;
+            let work = move || supervise(&supervisor, &order, &stdin, line, watcher.as_ref());
+            let (ended, duration, [stdout, stderr]) = blocking(work).await?;
             Ok(RunOutcome {
                 exit_code: ended.exit_code,
                 timed_out: ended.timed_out,
@@ -301,15 +290,6 @@ impl Executor for LocalExecutor {
     }
 }
 
-/// Ends a connection with its owner.
-struct HangUp(UnixStream);
-
-impl Drop for HangUp {
-    fn drop(&mut self) {
-        let _ = self.0.shutdown(std::net::Shutdown::Both);
-    }
-}
-
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ExecError> + Send + 'static,
 ) -> Result<T, ExecError> {
@@ -319,66 +299,4 @@ async fn blocking<T: Send + 'static>(
 
 pub(crate) fn io(doing: &'static str) -> impl Fn(std::io::Error) -> ExecError {
     move |cause| ExecError::Io { doing, cause }
-}
-
-type Supervised = (Ended, Duration, [super::Captured; 2]);
-
-/// Has a supervisor carry out an order, and waits for its report. Blocks.
-pub(crate) fn supervise(
-    supervisor: &Path,
-    order: &Order,
-    stdin: &[u8],
-    control: UnixStream,
-    theirs: UnixStream,
-    watcher: Option<super::Watcher>,
-) -> Result<Supervised, ExecError> {
-    let begun = Instant::now();
-    let mut child = Reaped(
-        std::process::Command::new(supervisor)
-            .args([ASKED, RUN])
-            .env_clear()
-            .current_dir("/")
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| ExecError::Supervisor {
-                cause: format!("{}: {error}", supervisor.display()),
-            })?,
-    );
-    let told = send(&control, order).and_then(|()| send_bytes(&control, stdin));
-    let deadline = begun + order.limits.wall + order.limits.grace + PATIENCE;
-    let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
-    let captured = drain(stdout, stderr, order.limits.output_bytes, watcher.as_ref(), deadline);
-    let [stdout, stderr] = captured.map_err(io("reading what the command writes"))?;
-    // It writes its report before it ends, and the pipes end with it.
-    let _ = control.set_read_timeout(Some(PATIENCE));
-    let report = receive(&control);
-    let duration = begun.elapsed();
-    if report.is_ok() {
-        let _ = child.0.wait();
-    }
-    match (report, told) {
-        (Ok(Report::Ended(ended)), _) if ended.survivors > 0 => Err(ExecError::Lost {
-            cause: format!("{} processes could not be ended", ended.survivors),
-        }),
-        (Ok(Report::Ended(ended)), _) => Ok((ended, duration, [stdout, stderr])),
-        (Ok(Report::Refused { cause }), _) => {
-            let said = stderr.text(2000);
-            let cause = [cause.as_str(), said.trim()].join(" ").trim().to_owned();
-            Err(ExecError::Start { cause })
-        }
-        (Err(_), Err(error)) => Err(ExecError::Supervisor { cause: error.to_string() }),
-        (Err(error), _) => Err(ExecError::Lost { cause: format!("{error} {}", stderr.text(2000)) }),
-    }
-}
-
-/// A process that is ended with its owner, if it has not ended before.
-struct Reaped(Child);
-
-impl Drop for Reaped {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

@@ -5,6 +5,7 @@ mod limits;
 mod local;
 mod output;
 mod selftest;
+mod supervised;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -127,7 +127,9 @@ pub enum OutputStream {
 
 /// Somebody who sees what a command writes while it runs.
 #[derive(Clone)]
-pub struct Watcher(Arc<dyn Fn(OutputStream, &[u8]) + Send + Sync>);
+pub struct Watcher(Arc<Watch>);
+
+type Watch = dyn Fn(OutputStream, &[u8]) + Send + Sync;
 
 impl Watcher {
     /// A function that sees it.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use rustix::fs::FlockOperation;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::local::{LocalExecutor, io, supervise};
+use super::local::{LocalExecutor, io};
+use super::supervised::{Line, supervise};
 use super::{
     Capability, Command, Enforcement, ExecError, Isolation, Limits, Protection, Run, RunOutcome,
     Tier,
@@ -151,9 +152,8 @@ fn test(
 }
 
 fn carry_out(supervisor: &Path, order: &Order) -> Result<(RunOutcome, Groups), ExecError> {
-    let (control, theirs) = UnixStream::pair().map_err(io("connecting the supervisor"))?;
-    let (ended, duration, [stdout, stderr]) =
-        supervise(supervisor, order, &[], control, theirs, None)?;
+    let line = Line::new().map_err(io("connecting the supervisor"))?;
+    let (ended, duration, [stdout, stderr]) = supervise(supervisor, order, &[], line, None)?;
     let outcome = RunOutcome {
         exit_code: ended.exit_code,
         timed_out: ended.timed_out,

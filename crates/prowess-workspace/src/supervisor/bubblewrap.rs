@@ -102,13 +102,13 @@ pub(crate) fn arguments(
     for (path, text) in texts {
         words.add(["--perms", "0644", "--ro-bind-data", &text.to_string(), path]);
     }
-    for path in &order.readable {
-        words.bind("--ro-bind-try", path, path);
-    }
     let size = order.limits.disk_bytes.to_string();
     words.add(["--proc", "/proc", "--dev", "/dev"]);
     words.add(["--size", &size, "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]);
     words.add(["--size", &size, "--perms", "1777", "--tmpfs", "/tmp"]);
+    for path in &order.readable {
+        words.bind("--ro-bind-try", path, path);
+    }
     words.bind("--ro-bind", supervisor, Path::new(SUPERVISOR));
     words.bind("--ro-bind", &order.workspace.join("skills"), &order.inside.join("skills"));
     for name in &order.writable {

@@ -1,5 +1,7 @@
 //! One run: from the order to the report.
 
+#![allow(unsafe_code, reason = "the last steps before another program have no safe words")]
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -30,7 +32,7 @@ pub(crate) fn run() -> ExitCode {
     let control = UnixStream::from(control);
     let report = match prepare(&control) {
         Ok((order, stdin)) => {
-            carry_out(order, stdin, &control).unwrap_or_else(|cause| Report::Refused { cause })
+            carry_out(order, &stdin, &control).unwrap_or_else(|cause| Report::Refused { cause })
         }
         Err(error) => Report::Refused { cause: format!("the order cannot be read: {error}") },
     };
@@ -51,7 +53,7 @@ fn prepare(mut control: &UnixStream) -> io::Result<(Order, Vec<u8>)> {
     Ok((order, receive_bytes(&mut control)?))
 }
 
-fn carry_out(mut order: Order, stdin: Vec<u8>, control: &UnixStream) -> Result<Report, String> {
+fn carry_out(mut order: Order, stdin: &[u8], control: &UnixStream) -> Result<Report, String> {
     let watched = Watched::new(&order);
     if watched.is_over() {
         return Err(
@@ -82,6 +84,8 @@ fn carry_out(mut order: Order, stdin: Vec<u8>, control: &UnixStream) -> Result<R
     let survivors = processes::end_all();
     match said(&mut progress).as_str() {
         READY => {}
+        // Its time was over before it began.
+        "" if end.timed_out => {}
         "" => return Err(String::from("the namespaces could not be set up")),
         cause => return Err(cause.to_owned()),
     }
@@ -131,10 +135,10 @@ fn threads_of(uid: u32) -> u64 {
 }
 
 /// Starts the command of an order.
-fn start(order: &Order, stdin: Vec<u8>, cgroups: &Cgroups, progress: &File) -> io::Result<Child> {
+fn start(order: &Order, stdin: &[u8], cgroups: &Cgroups, progress: &File) -> io::Result<Child> {
     let input = match stdin.is_empty() {
         true => Stdio::null(),
-        false => Stdio::from(memory(&stdin)?),
+        false => Stdio::from(memory(stdin)?),
     };
     let entrances = cgroups.entrances();
     let groups = cgroups.groups();

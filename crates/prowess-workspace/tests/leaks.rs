@@ -1,0 +1,88 @@
+//! Many runs leave nothing behind.
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+
+use prowess_workspace::{Command, Executor, Run};
+use support::{Ground, TIERS, executor};
+
+/// How much there is of what could be left behind.
+#[derive(Debug, PartialEq, Eq)]
+struct Traces {
+    processes: usize,
+    mounts: usize,
+    cgroups: usize,
+    descriptors: usize,
+    files: usize,
+}
+
+impl Traces {
+    fn of(ground: &Ground) -> Self {
+        let count = |folder: &str| std::fs::read_dir(folder).map_or(0, Iterator::count);
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap().lines().count();
+        Self {
+            processes: children(),
+            mounts,
+            cgroups: cgroups(Path::new("/sys/fs/cgroup"), 0),
+            descriptors: count("/proc/self/fd"),
+            files: files(ground.folder.path()) + selftests(),
+        }
+    }
+}
+
+/// Processes whose parent this is, or that nobody is the parent of, with our marker.
+fn children() -> usize {
+    let own = std::process::id();
+    let text =
+        std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+    text.split_whitespace().count() + usize::from(support::is_running("prowess-supervisor"))
+}
+
+fn cgroups(folder: &Path, depth: usize) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
+    folders
+        .map(|entry| {
+            let is_ours = entry.file_name().to_string_lossy().starts_with("prowess-");
+            usize::from(is_ours) + if depth < 4 { cgroups(&entry.path(), depth + 1) } else { 0 }
+        })
+        .sum()
+}
+
+fn files(folder: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    entries.flatten().map(|entry| 1 + files(&entry.path())).sum()
+}
+
+fn selftests() -> usize {
+    let entries = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    entries.filter(|it| it.file_name().to_string_lossy().starts_with("prowess-selftest-")).count()
+}
+
+#[tokio::test]
+async fn two_hundred_runs_and_twenty_timeouts_leave_nothing_behind() {
+    let ground = Ground::new();
+    let workspace = ground.workspace();
+    for tier in TIERS {
+        let executor = executor(tier);
+        let run = |line: &str| Run::new(&workspace, Command::Shell(line.to_owned()));
+        executor.run(run(":")).await.unwrap();
+        let before = Traces::of(&ground);
+        assert_eq!(before.cgroups, 0, "{before:?}");
+        for at in 0..200 {
+            let outcome = executor.run(run(":")).await.unwrap();
+            assert_eq!(outcome.exit_code, 0, "{tier:?} {at}");
+        }
+        for at in 0..20 {
+            let mut run = run("(setsid sleep 99 &); trap '' TERM; sleep 99; sleep 99");
+            run.limits.wall = Duration::from_millis(50);
+            let outcome = executor.run(run).await.unwrap();
+            assert!(outcome.timed_out, "{tier:?} {at}");
+        }
+        assert_eq!(Traces::of(&ground), before, "{tier:?}");
+    }
+    // Not at the same time: everything here is counted.
+    support::repeat_as_a_user(&[]);
+}
