@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use prowess_workspace::{Capability, Network, Tier, Unsandboxed};
 use serde_json::json;
@@ -261,6 +262,25 @@ async fn a_source_that_changed_after_the_load_does_not_run() {
     world.call("unload_skill", json!({"skill": "demo"})).await;
     world.load("demo").await;
     assert_eq!(stdout(&world.run("cat data/greeting.txt").await), "HELLO\n");
+}
+
+#[tokio::test]
+async fn an_unchanged_skill_is_looked_at_and_not_read_again() {
+    let world = loaded(Plan::new()).await;
+    let snapshot = world.runtime.snapshot(&world.session, &Default::default()).await;
+    let skill = snapshot.get("demo").unwrap();
+    // Times of files that were written just now tell nothing yet.
+    while skill.stamp().await.is_none() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for _ in 0..3 {
+        stdout(&world.run(":").await);
+        assert_eq!(world.reads(), 1);
+    }
+    // The control: what looks different is read, though it holds the same.
+    world.write("skills/demo/data/greeting.txt", "hello\n");
+    stdout(&world.run(":").await);
+    assert_eq!(world.reads(), 2);
 }
 
 #[tokio::test]

@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use prowess_catalog::{Catalog, DirectorySource, Trust};
+use prowess_catalog::{
+    Catalog, DirectorySource, FoundSkill, ReadError, ResourceListing, ResourcePath, ResourceScope,
+    SkillContents, Source, SourceFuture, SourceInfo, SourceListing, Trust,
+};
 use prowess_runtime::{AgentName, Dialect, Runtime, SessionKey, Step, ToolCall, ToolOutcome};
 use prowess_toolkits::{ExecSettings, ExecToolkit, FilesSettings, FilesToolkit};
 use prowess_workspace::{
@@ -85,6 +88,7 @@ pub(crate) struct World {
     pub(crate) artifacts: Arc<MemoryArtifacts>,
     pub(crate) session: SessionKey,
     started: Arc<Mutex<Vec<Started>>>,
+    reads: Arc<AtomicUsize>,
     calls: AtomicUsize,
 }
 
@@ -169,6 +173,8 @@ impl Plan {
     pub(crate) fn build(self) -> World {
         let skills = self.folder.path().join("skills");
         let source = DirectorySource::new(skills).with_label("test").with_trust(self.trust);
+        let reads = Arc::default();
+        let source = CountingSource { inner: source, reads: Arc::clone(&reads) };
         let catalog = Catalog::builder().source(source).build();
         let workspaces = Workspaces::new(self.folder.path().join("workspaces"));
         let artifacts = Arc::new(MemoryArtifacts::new());
@@ -194,6 +200,7 @@ impl Plan {
             artifacts,
             session: "test".parse().unwrap(),
             started,
+            reads,
             calls: AtomicUsize::new(0),
         }
     }
@@ -267,6 +274,11 @@ impl World {
         ArtifactScope::new(key.app(), key.user(), key.session())
     }
 
+    /// How often all of a skill was read to be staged.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
+    }
+
     /// What was started until now.
     pub(crate) fn started(&self) -> Vec<Started> {
         self.started.lock().unwrap().clone()
@@ -290,4 +302,53 @@ pub(crate) fn stdout(outcome: &ToolOutcome) -> String {
 pub(crate) fn refusal(outcome: &ToolOutcome) -> (&str, &str) {
     assert!(outcome.is_error, "not refused: {}", outcome.content);
     (&outcome.code, &outcome.content)
+}
+
+/// A source that counts how often all of a skill is read.
+pub(crate) struct CountingSource {
+    inner: DirectorySource,
+    reads: Arc<AtomicUsize>,
+}
+
+impl Source for CountingSource {
+    fn info(&self) -> &SourceInfo {
+        self.inner.info()
+    }
+
+    fn list(&self) -> SourceFuture<'_, Arc<SourceListing>> {
+        self.inner.list()
+    }
+
+    fn read<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
+        self.inner.read(skill)
+    }
+
+    fn resources<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        scope: ResourceScope,
+    ) -> SourceFuture<'a, Result<ResourceListing, ReadError>> {
+        self.inner.resources(skill, scope)
+    }
+
+    fn read_resource<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        path: &'a ResourcePath,
+    ) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
+        self.inner.read_resource(skill, path)
+    }
+
+    fn contents<'a>(
+        &'a self,
+        skill: &'a FoundSkill,
+        limit: u64,
+    ) -> SourceFuture<'a, Result<SkillContents, ReadError>> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.inner.contents(skill, limit)
+    }
+
+    fn stamp<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Option<String>> {
+        self.inner.stamp(skill)
+    }
 }
