@@ -1,16 +1,17 @@
 //! The engine on its embedded defaults: sessions and content in Prowess' own home.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use prowess_catalog::FileContent;
-use prowess_runtime::{Dialect, Runtime, Settings};
+use prowess_runtime::{Dialect, Runtime, RuntimeBuilder, Settings};
 use prowess_store::SqliteSessions;
 
 use crate::cli::{CatalogArgs, DialectArgs};
 use crate::finder::Finder;
 use crate::tokens;
+use crate::toolkits::Toolkits;
 
 /// The dialect that is asked for, or that `prowess.toml` names, and the settings that go with it.
 fn dialect(finder: &Finder, asked: Option<&str>) -> anyhow::Result<(Dialect, Settings)> {
@@ -46,6 +47,14 @@ fn beside(config: Option<&Path>, word: String) -> String {
     }
 }
 
+/// With sessions and content in Prowess' own home.
+fn stored(engine: RuntimeBuilder, home: PathBuf) -> anyhow::Result<RuntimeBuilder> {
+    let database = home.join("prowess.db");
+    let sessions = SqliteSessions::open(&database)
+        .with_context(|| format!("cannot open {}", database.display()))?;
+    Ok(engine.sessions(Arc::new(sessions)).content(Arc::new(FileContent::new(home))))
+}
+
 /// The engine, and what waits for it.
 pub(crate) struct LocalEngine {
     pub(crate) runtime: Runtime,
@@ -61,16 +70,33 @@ impl LocalEngine {
         let (dialect, settings) =
             dialect(&finder, asked.and_then(|asked| asked.dialect.as_deref()))?;
         let home = finder.home.clone().context("there is no home; set PROWESS_HOME")?;
-        let database = home.join("prowess.db");
-        let sessions = SqliteSessions::open(&database)
-            .with_context(|| format!("cannot open {}", database.display()))?;
-        let runtime = Runtime::builder(finder.refreshed())
-            .sessions(Arc::new(sessions))
-            .content(Arc::new(FileContent::new(home)))
+        let toolkits = Toolkits::open(&finder, &home)?;
+        let engine = stored(Runtime::builder(finder.refreshed()), home)?;
+        let runtime = toolkits
+            .give(engine)
             .dialect(dialect)
             .settings(settings)
             .token_counter(Arc::new(tokens::count))
             .build()?;
+        Ok(Self { runtime, finder })
+    }
+
+    /// An engine for commands that a person types: whatever the skill allows its agent, and with
+    /// sessions that are kept only if they are asked for.
+    pub(crate) fn for_run(
+        arguments: &CatalogArgs,
+        is_kept: bool,
+        change: impl FnOnce(&mut Toolkits),
+    ) -> anyhow::Result<Self> {
+        let finder = Finder::new(arguments)?;
+        let home = finder.home.clone().context("there is no home; set PROWESS_HOME")?;
+        let mut toolkits = Toolkits::open(&finder, &home)?;
+        change(&mut toolkits);
+        let mut engine = Runtime::builder(finder.refreshed());
+        if is_kept {
+            engine = stored(engine, home)?;
+        }
+        let runtime = toolkits.give(engine).build()?;
         Ok(Self { runtime, finder })
     }
 

@@ -173,7 +173,8 @@ pub(crate) fn limits() -> anyhow::Result<ScanLimits> {
     Ok(Config::find(&environment()?)?.limits)
 }
 
-fn environment() -> anyhow::Result<Environment> {
+/// What surrounds this process.
+pub(crate) fn environment() -> anyhow::Result<Environment> {
     Environment::of_process().context("there is no working directory")
 }
 

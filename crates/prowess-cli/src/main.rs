@@ -13,6 +13,7 @@ mod report;
 mod source_file;
 mod terminal;
 mod tokens;
+mod toolkits;
 
 use std::error::Error;
 use std::io;
@@ -24,6 +25,8 @@ use cli::{Cli, Command};
 use finder::Form;
 use prowess_catalog::{ConfigError, InvalidReach, RemoteError};
 use prowess_runtime::{InvalidSettings, RuntimeError, StoreError};
+use prowess_toolkits::{InvalidExecSettings, InvalidFilesSettings};
+use prowess_workspace::ExecError;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ enum Outcome {
     Findings,
     /// The command was called wrongly, or `prowess.toml` is wrong.
     Usage,
+    /// Something else was run, and ended with this code.
+    Exit(u8),
 }
 
 impl From<Outcome> for ExitCode {
@@ -42,11 +47,13 @@ impl From<Outcome> for ExitCode {
             Outcome::Ok => Self::SUCCESS,
             Outcome::Findings => Self::from(1),
             Outcome::Usage => Self::from(2),
+            Outcome::Exit(code) => Self::from(code),
         }
     }
 }
 
 fn main() -> ExitCode {
+    prowess_workspace::supervise_if_asked();
     let cli = Cli::parse();
     cli.color.apply();
     let form = cli.command.form();
@@ -62,6 +69,8 @@ fn main() -> ExitCode {
         Command::Read(arguments) => commands::read::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Source(arguments) => commands::source::run(&arguments.command),
+        Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Sandbox(arguments) => commands::sandbox::run(&arguments.command),
         Command::Call(arguments) => commands::call::run(&arguments),
         Command::Prompt(arguments) => commands::prompt::run(&arguments),
         Command::Budget(arguments) => commands::budget::run(&arguments),
@@ -98,7 +107,11 @@ fn named(error: &anyhow::Error) -> (&'static str, Outcome) {
     if let Some(error) = error.downcast_ref::<ConfigError>() {
         return (error.code(), Outcome::Usage);
     }
-    if error.is::<InvalidSettings>() || error.is::<InvalidReach>() {
+    if let Some(error) = error.downcast_ref::<ExecError>() {
+        return (error.code(), Outcome::Findings);
+    }
+    let is_config = error.is::<InvalidExecSettings>() || error.is::<InvalidFilesSettings>();
+    if is_config || error.is::<InvalidSettings>() || error.is::<InvalidReach>() {
         return ("invalid_config", Outcome::Usage);
     }
     if let Some(error) = error.downcast_ref::<RemoteError>() {

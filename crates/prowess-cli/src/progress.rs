@@ -1,6 +1,7 @@
 //! Signs of life for work that takes long.
 
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,11 +36,30 @@ pub(crate) fn while_showing<T>(what: &'static str, work: impl FnOnce() -> T) -> 
     while_fetching(what, &Latest::default(), work)
 }
 
+/// Does some work. If it takes long and somebody watches, a spinner says what is being done, until
+/// the work says something itself.
+pub(crate) fn while_showing_unless<T>(
+    what: &'static str,
+    is_heard: &AtomicBool,
+    work: impl FnOnce() -> T,
+) -> T {
+    showing(what, &Latest::default(), Some(is_heard), work)
+}
+
 /// Does some work. If it takes long and somebody watches, a spinner says what is being done, and a
 /// bar how much of it, as far as that is known.
 pub(crate) fn while_fetching<T>(
     what: &'static str,
     latest: &Latest,
+    work: impl FnOnce() -> T,
+) -> T {
+    showing(what, latest, None, work)
+}
+
+fn showing<T>(
+    what: &'static str,
+    latest: &Latest,
+    is_heard: Option<&AtomicBool>,
     work: impl FnOnce() -> T,
 ) -> T {
     if !std::io::stderr().is_terminal() {
@@ -51,9 +71,13 @@ pub(crate) fn while_fetching<T>(
             if is_done.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
+            let is_silent = || is_heard.is_none_or(|it| !it.load(Ordering::Relaxed));
+            if !is_silent() {
+                return;
+            }
             let bar = ProgressBar::new_spinner().with_message(what);
             // Ends when the work is done and the sender is gone.
-            while is_done.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            while is_done.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) && is_silent() {
                 if let Some(progress) = latest.get() {
                     show(&bar, &progress);
                 }

@@ -1,12 +1,14 @@
 //! What can be typed.
 
 mod engine;
+mod exec;
 mod source;
 
 pub(crate) use engine::{
     BudgetArgs, CallArgs, DemoArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs,
     SessionCommand, SessionImportArgs, SessionShowArgs,
 };
+pub(crate) use exec::{RunArgs, SandboxArgs, SandboxCheckArgs, SandboxCommand};
 pub(crate) use source::{SourceAddArgs, SourceArgs, SourceCommand};
 
 use std::path::PathBuf;
@@ -63,6 +65,10 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Add, list, refresh and remove sources: archives, URLs, folders.
     Source(SourceArgs),
+    /// Run a command of a skill in a sandbox.
+    Run(RunArgs),
+    /// Find out what the sandbox for commands enforces on this machine.
+    Sandbox(SandboxArgs),
     /// Call a tool of the engine in a stored session, and print what comes of it.
     Call(CallArgs),
     /// Print exactly what a model would be sent: system prompt, tools, messages.
@@ -318,6 +324,10 @@ impl Command {
             Self::Read(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
             Self::Source(arguments) => arguments.command.json(),
+            Self::Run(arguments) => arguments.json,
+            Self::Sandbox(arguments) => match &arguments.command {
+                SandboxCommand::Check(arguments) => arguments.json,
+            },
             Self::Call(arguments) => arguments.json,
             Self::Prompt(arguments) => arguments.json,
             Self::Budget(arguments) => arguments.json,

@@ -16,6 +16,8 @@ pub(crate) mod properties;
 pub(crate) mod read;
 pub(crate) mod read_properties;
 pub(crate) mod rules;
+pub(crate) mod run;
+pub(crate) mod sandbox;
 pub(crate) mod session;
 pub(crate) mod source;
 pub(crate) mod to_prompt;

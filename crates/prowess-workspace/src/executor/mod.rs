@@ -138,6 +138,21 @@ pub struct RunOutcome {
     pub limits_hit: Vec<LimitHit>,
 }
 
+impl RunOutcome {
+    /// A command that ended with this code, wrote nothing and reached no limit.
+    pub fn new(exit_code: i32, duration: Duration, isolation: Isolation) -> Self {
+        Self {
+            exit_code,
+            timed_out: false,
+            duration,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            isolation,
+            limits_hit: Vec::new(),
+        }
+    }
+}
+
 /// Why nothing was started, or why it is not known how it ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,0 +1,263 @@
+//! `prowess run`
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, bail};
+use prowess_runtime::{AgentName, SessionKey, ToolCall, ToolOutcome};
+use prowess_workspace::{
+    CollectLimits, Collected, OutputStream, Watcher, Workspace, WorkspaceId, Workspaces,
+};
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::cli::RunArgs;
+use crate::engine::LocalEngine;
+use crate::finder::{Form, complain};
+use crate::progress::while_showing_unless;
+use crate::report;
+use crate::terminal::{safe, safe_line};
+
+/// Its time was over.
+const TIMED_OUT: u8 = 124;
+/// It was not started.
+const NOT_STARTED: u8 = 125;
+
+pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
+    let form = Form::of_flag(arguments.json);
+    let is_heard = Arc::new(AtomicBool::new(false));
+    let call = call(arguments)?;
+    let inputs = folders_of(&arguments.inputs)?;
+    let mut place = None;
+    let engine =
+        LocalEngine::for_run(&arguments.catalog, arguments.session.is_some(), |toolkits| {
+            toolkits.exec.require_skill_loaded = false;
+            toolkits.exec.host_inputs.extend(inputs);
+            toolkits.exec.allow_unsandboxed |= arguments.allow_unsandboxed;
+            toolkits.exec.max_timeout =
+                toolkits.exec.max_timeout.max(arguments.timeout.unwrap_or(0));
+            if arguments.network {
+                toolkits.exec.network.insert(arguments.skill.clone());
+            }
+            toolkits.executor = crate::toolkits::executor(arguments.sandbox.best());
+            if form == Form::Text {
+                toolkits.watcher = Some(printer(Arc::clone(&is_heard)));
+            }
+            place = Some(toolkits.workspaces.clone());
+        })?;
+    let workspaces = place.context("there are no workspaces")?;
+    let fresh = || format!("run-{}", uuid::Uuid::now_v7()).parse::<SessionKey>();
+    let session = arguments.session.clone().map_or_else(fresh, Ok)?;
+    let agent = AgentName::default();
+    let work = || engine.wait(engine.runtime.dispatch(&session, &agent, call));
+    let outcome = match while_showing_unless("Running", &is_heard, work) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            complain(error.code(), &error.to_string(), form)?;
+            return Ok(Outcome::Exit(NOT_STARTED));
+        }
+    };
+    let place = Place { workspaces, session, is_fresh: arguments.session.is_none() };
+    let files = place.deliver(arguments.output.as_deref())?;
+    tell(&outcome, &files, form)?;
+    Ok(Outcome::Exit(exit_code(&outcome)))
+}
+
+/// The call of `skill_run` that was typed.
+fn call(arguments: &RunArgs) -> anyhow::Result<ToolCall> {
+    let command = match arguments.command.as_slice() {
+        [line] => line.clone(),
+        words => shlex::try_join(words.iter().map(String::as_str)).context("the command")?,
+    };
+    let mut env = BTreeMap::new();
+    for text in &arguments.env {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, value.to_owned()),
+            None => (text.as_str(), std::env::var(text).with_context(|| format!("--env {text}"))?),
+        };
+        env.insert(name.to_owned(), value);
+    }
+    let mut inputs = Vec::new();
+    for path in &arguments.inputs {
+        let path = path.canonicalize().with_context(|| path.display().to_string())?;
+        let Some(path) = path.to_str() else { bail!("{}: no UTF-8", path.display()) };
+        inputs.push(json!({"from": format!("host://{path}")}));
+    }
+    let mut stdin = String::new();
+    if arguments.stdin {
+        std::io::stdin().read_to_string(&mut stdin).context("standard input")?;
+    }
+    let mut call = json!({
+        "skill": arguments.skill, "command": command, "env": env, "inputs": inputs, "stdin": stdin,
+        "output_files": ["out/**"], "omit_inline_content": true,
+    });
+    if let Some(timeout) = arguments.timeout {
+        call["timeout"] = json!(timeout);
+    }
+    Ok(ToolCall::new(uuid::Uuid::now_v7().to_string(), "skill_run", call))
+}
+
+/// The folders that inputs are in: whoever types a path allows it.
+fn folders_of(inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let folder = |path: &PathBuf| {
+        let path = path.canonicalize().with_context(|| path.display().to_string())?;
+        Ok(path.parent().unwrap_or(&path).to_owned())
+    };
+    inputs.iter().map(folder).collect()
+}
+
+/// Prints what a command writes while it runs. On a terminal it cannot do more than write.
+fn printer(is_heard: Arc<AtomicBool>) -> Watcher {
+    let is_terminal = [std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
+    let rest = Mutex::new([Vec::new(), Vec::new()]);
+    Watcher::new(move |stream, bytes: &[u8]| {
+        is_heard.store(true, Ordering::Relaxed);
+        let at = usize::from(stream == OutputStream::Stderr);
+        let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = match is_terminal[at] {
+            true => whole_characters(&mut rest[at], bytes),
+            false => bytes.to_vec(),
+        };
+        // If nobody reads it, the command still goes on.
+        let _ = match stream {
+            OutputStream::Stdout => std::io::stdout().write_all(&text),
+            OutputStream::Stderr => std::io::stderr().write_all(&text),
+        };
+        let _ = std::io::stdout().flush();
+    })
+}
+
+/// What can be shown by now: a character that is cut off waits for the rest of it.
+fn whole_characters(rest: &mut Vec<u8>, bytes: &[u8]) -> Vec<u8> {
+    rest.extend_from_slice(bytes);
+    let is_over = bytes.is_empty();
+    let end = match std::str::from_utf8(rest) {
+        Err(error) if error.error_len().is_none() && !is_over => error.valid_up_to(),
+        _ => rest.len(),
+    };
+    let whole: Vec<u8> = rest.drain(..end).collect();
+    safe(&String::from_utf8_lossy(&whole)).into_owned().into_bytes()
+}
+
+/// Where a command ran.
+struct Place {
+    workspaces: Workspaces,
+    session: SessionKey,
+    /// Whether it is of no further use.
+    is_fresh: bool,
+}
+
+/// What a command left.
+struct Left {
+    files: Collected,
+    /// Where it is now.
+    place: Option<PathBuf>,
+}
+
+impl Place {
+    /// Brings what is in `out/` to a folder, or leaves it where it is.
+    fn deliver(&self, to: Option<&Path>) -> anyhow::Result<Left> {
+        let session = &self.session;
+        let id = WorkspaceId::new(session.app(), session.user(), session.session());
+        let workspace = self.workspaces.open(&id)?;
+        let mut limits = CollectLimits::default();
+        (limits.max_files, limits.max_file_bytes, limits.max_total_bytes) =
+            (10_000, 1 << 30, 1 << 30);
+        let files = workspace.collect(&["out/**".to_owned()], None, &limits)?;
+        if let Some(folder) = to {
+            copy(&files, folder)?;
+        }
+        let is_kept = to.is_none() && (!files.files.is_empty() || files.refused_count > 0);
+        let place = to.map(Path::to_owned).or_else(|| is_kept.then(|| out_of(&workspace)));
+        drop(workspace);
+        if self.is_fresh && !is_kept {
+            self.workspaces.remove(&id)?;
+        }
+        Ok(Left { files, place })
+    }
+}
+
+fn out_of(workspace: &Workspace) -> PathBuf {
+    workspace.path().join("out")
+}
+
+fn copy(files: &Collected, folder: &Path) -> anyhow::Result<()> {
+    for file in &files.files {
+        let path = folder.join(file.name.strip_prefix("out/").unwrap_or(&file.name));
+        let above = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(above).with_context(|| above.display().to_string())?;
+        std::fs::write(&path, &file.bytes).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+fn exit_code(outcome: &ToolOutcome) -> u8 {
+    match (&*outcome.code, outcome.data["exit_code"].as_i64()) {
+        ("timed_out", _) => TIMED_OUT,
+        (_, Some(code)) => u8::try_from(code).unwrap_or(u8::MAX),
+        (_, None) => NOT_STARTED,
+    }
+}
+
+fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
+    if form == Form::Json {
+        let mut value = match outcome.is_error {
+            true => json!({"error": {"code": outcome.code, "message": outcome.content}}),
+            false => outcome.data.clone(),
+        };
+        value["output_folder"] = json!(left.place);
+        return report::print_json(&value);
+    }
+    let say = |word: &str, text: &str| anstream::eprintln!("{word}: {}", safe_line(text));
+    if outcome.is_error {
+        let text = outcome.content.strip_prefix("Error: ").unwrap_or(&outcome.content);
+        say("Error", text);
+        if let Some(hint) = &outcome.hint {
+            say("Hint", hint);
+        }
+        return Ok(());
+    }
+    if outcome.code == "timed_out" {
+        let seconds = outcome.data["duration_ms"].as_u64().unwrap_or(0) as f64 / 1000.0;
+        say(
+            "Error",
+            &format!("the command was ended after {seconds:.1} s; --timeout gives it more"),
+        );
+    }
+    for limit in
+        outcome.data["limits_hit"].as_array().into_iter().flatten().filter_map(Value::as_str)
+    {
+        if limit != "wall" {
+            say("Warning", &format!("the command reached its limit: {limit}"));
+        }
+    }
+    for file in &left.files.refused {
+        say("Warning", &format!("{} was left out: {}", file.name, json!(file.reason)));
+    }
+    if let Some(place) = &left.place {
+        for file in &left.files.files {
+            let name = file.name.strip_prefix("out/").unwrap_or(&file.name);
+            say("Output", &format!("{} ({} bytes)", place.join(name).display(), file.size_bytes));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_that_is_cut_off_waits_for_the_rest() {
+        let mut rest = Vec::new();
+        let mut shown = Vec::new();
+        for bytes in [&b"gr\xc3"[..], b"\xb6\xc3", b"\x9fe \x1b[2J\xe2\x82"] {
+            shown.extend(whole_characters(&mut rest, bytes));
+        }
+        assert_eq!(String::from_utf8_lossy(&shown), "größe \\u{1b}[2J");
+        assert_eq!(whole_characters(&mut rest, b""), "\u{fffd}".as_bytes());
+    }
+}

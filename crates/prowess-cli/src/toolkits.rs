@@ -1,0 +1,91 @@
+//! What commands of skills run with: workspaces, a sandbox, artifacts, settings.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use prowess_catalog::Config;
+use prowess_runtime::RuntimeBuilder;
+use prowess_toolkits::{ExecSettings, ExecToolkit, FilesSettings, FilesToolkit};
+use prowess_workspace::{FileArtifacts, LocalExecutor, Tier, Watcher, Workspaces};
+
+use crate::finder::{Finder, environment};
+use crate::terminal::safe_line;
+
+/// Everything that the tools need which run commands and read what they wrote.
+pub(crate) struct Toolkits {
+    pub(crate) exec: ExecSettings,
+    pub(crate) workspaces: Workspaces,
+    pub(crate) executor: LocalExecutor,
+    pub(crate) watcher: Option<Watcher>,
+    files: FilesSettings,
+    artifacts: Arc<FileArtifacts>,
+}
+
+impl Toolkits {
+    /// As the user's own `prowess.toml` says.
+    pub(crate) fn open(finder: &Finder, home: &Path) -> anyhow::Result<Self> {
+        let own = own_config(finder, home)?;
+        let place = || own.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+        Ok(Self {
+            exec: ExecSettings::from_table(own.exec.clone()).with_context(place)?,
+            files: FilesSettings::from_table(own.files.clone()).with_context(place)?,
+            workspaces: Workspaces::new(workspaces_folder(home)),
+            artifacts: Arc::new(FileArtifacts::new(home.join("artifacts"))),
+            executor: executor(Tier::T2),
+            watcher: None,
+        })
+    }
+
+    /// Gives the tools to an engine.
+    pub(crate) fn give(self, engine: RuntimeBuilder) -> RuntimeBuilder {
+        let mut exec = ExecToolkit::new(self.workspaces.clone(), Arc::new(self.executor))
+            .with_artifacts(self.artifacts.clone())
+            .with_settings(self.exec);
+        if let Some(watcher) = self.watcher {
+            exec = exec.with_watcher(watcher);
+        }
+        let files = FilesToolkit::new(self.workspaces)
+            .with_artifacts(self.artifacts)
+            .with_settings(self.files);
+        engine.toolkit(Arc::new(exec)).toolkit(Arc::new(files))
+    }
+}
+
+/// Runs commands in a sandbox that is no better than this one.
+pub(crate) fn executor(best: Tier) -> LocalExecutor {
+    LocalExecutor::builder().best_tier(best).build()
+}
+
+/// The `prowess.toml` in Prowess' own home. How commands run, a project does not decide: it may have
+/// been cloned from anywhere, and could let itself out.
+fn own_config(finder: &Finder, home: &Path) -> anyhow::Result<Config> {
+    let own = home.join("prowess.toml");
+    if finder.config.path.as_deref() == Some(&own) {
+        return Ok(finder.config.clone());
+    }
+    if let (Some(path), false) = (&finder.config.path, finder.config.exec.is_empty()) {
+        anstream::eprintln!(
+            "Warning: {}: [exec] counts only in {}; it is left out",
+            safe_line(&path.display().to_string()),
+            safe_line(&own.display().to_string()),
+        );
+    }
+    match own.exists() {
+        true => Ok(Config::read(&own, &environment()?)?),
+        false => Ok(Config::default()),
+    }
+}
+
+/// Where workspaces are: `PROWESS_WORKSPACES`, or below Prowess' own home. Commands of root run as
+/// somebody else, who must be able to go there.
+fn workspaces_folder(home: &Path) -> PathBuf {
+    let named = std::env::var_os("PROWESS_WORKSPACES").filter(|it| !it.is_empty());
+    let is_roots =
+        rustix::process::geteuid().is_root() && std::env::var_os("PROWESS_HOME").is_none();
+    match named {
+        Some(folder) => folder.into(),
+        None if is_roots => PathBuf::from("/var/lib/prowess/workspaces"),
+        None => home.join("workspaces"),
+    }
+}
