@@ -6,7 +6,9 @@
 //! - [`catalog`]: sources of skills, snapshots, resources;
 //! - [`runtime`]: the engine: sessions, listing, load tools, gate, policy, dialects, events;
 //! - [`agent`]: models, middleware, the loop, runners;
-//! - [`store`]: sessions on SQLite.
+//! - [`store`]: sessions on SQLite;
+//! - [`workspace`]: workspaces, a sandbox for commands, artifacts;
+//! - [`toolkits`]: tools on top of them: `skill_run`, `read_file`, `ls`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,6 +38,8 @@ pub use prowess_catalog as catalog;
 pub use prowess_format as format;
 pub use prowess_runtime as runtime;
 pub use prowess_store as store;
+pub use prowess_toolkits as toolkits;
+pub use prowess_workspace as workspace;
 
 /// The examples of the README compile.
 #[cfg(doctest)]
