@@ -392,6 +392,64 @@ async fn other_processes_cannot_be_touched() {
     }
 }
 
+#[tokio::test]
+async fn other_processes_are_not_run_differently() {
+    let ground = Ground::new();
+    let mut victim = ground.unprotected_command("exec sleep 60");
+    let mut victim = victim.stdout(Stdio::null()).spawn().unwrap();
+    let pid = victim.id();
+    eventually(|| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "sleep\n")
+    });
+    attack(&ground, &format!("prlimit --pid {pid} --nofile=100:100 && echo broken")).await;
+    attack(&ground, &format!("renice -n 19 -p {pid} && echo broken")).await;
+    attack(&ground, &format!("taskset -p 1 {pid} && echo broken")).await;
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    // Its own it can: a shell sets limits.
+    for tier in TIERS {
+        assert_eq!(
+            ground.run(tier, "ulimit -n 100 && nice -n 5 true").await.exit_code,
+            0,
+            "{tier:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn shared_memory_of_other_programs_cannot_be_read() {
+    let ground = Ground::new();
+    let python = "import ctypes\nc = ctypes.CDLL(None)\nc.shmat.restype = ctypes.c_void_p\n";
+    let make = format!(
+        "python3 -c '{python}i = c.shmget(0, 4096, 0o1600)\np = c.shmat(i, None, 0)\nctypes.memmove(p, b\"hunter2\", 7)\nprint(i)'"
+    );
+    let made = ground.unprotected(&make);
+    let id = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+    assert!(!id.is_empty(), "{made:?}");
+    let read = format!(
+        "python3 -c '{python}p = c.shmat({id}, None, 0o10000)\nprint(\"broken\" if p and p < 2 ** 63 and ctypes.string_at(p, 7) == b\"hunter2\" else \"\")'"
+    );
+    attack(&ground, &read).await;
+    let removed = ground.unprotected(&format!("ipcrm -m {id}"));
+    assert!(removed.status.success(), "{removed:?}");
+}
+
+#[tokio::test]
+async fn no_program_is_left_that_runs_as_its_owner() {
+    let ground = Ground::new();
+    for line in [
+        "cp /bin/true $WORK_DIR/own; chmod 4755 $WORK_DIR/own && echo broken",
+        "cp /bin/true $WORK_DIR/own; chmod g+s $WORK_DIR/own && echo broken",
+        "python3 -c 'import os; os.fchmod(os.open(os.environ[\"WORK_DIR\"] + \"/own\", os.O_RDONLY | os.O_CREAT), 0o4755)' && echo broken",
+    ] {
+        attack(&ground, line).await;
+    }
+    // Other modes are nobody else's business.
+    let outcome =
+        ground.run(Tier::T2, "touch $WORK_DIR/x && chmod 755 $WORK_DIR/x && $WORK_DIR/x").await;
+    assert_eq!(outcome.exit_code, 0, "{}", said(&outcome));
+}
+
 /// Trap 6.
 #[tokio::test]
 async fn only_so_many_processes_can_be_started() {

@@ -73,6 +73,45 @@ const NEVER_HERE: &[i64] = &[libc::SYS_ioperm, libc::SYS_iopl, libc::SYS_modify_
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[i64] = &[];
 
+/// Memory and messages that all processes of a user share, where there is no namespace for them.
+const SHARED: &[i64] = &[
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmget,
+];
+
+/// What says how another process is run, and by which argument: not zero means another one.
+const OTHERS: &[(i64, u8)] = &[
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_setpriority, 1),
+];
+
+/// What sets a mode, and by which argument.
+const MODES: &[(i64, u8)] =
+    &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)];
+#[cfg(target_arch = "x86_64")]
+const MODES_HERE: &[(i64, u8)] = &[(libc::SYS_chmod, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const MODES_HERE: &[(i64, u8)] = &[];
+
+/// The bits by which a program runs as its owner.
+const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
+
 /// What changes modes, owners and times of files by their paths. Landlock does not judge it.
 const METADATA: &[i64] = &[
     libc::SYS_fchmodat,
@@ -132,15 +171,36 @@ pub(crate) struct NoFilter(String);
 /// the kernel did not know it.
 pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
     let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    let mut metadata: Vec<i64> = Vec::new();
+    // A program of the user that anybody could run would outlive the sandbox.
+    for (call, argument) in MODES.iter().chain(MODES_HERE) {
+        for bit in SET_ID {
+            let op = SeccompCmpOp::MaskedEq(bit);
+            let is_set = condition(*argument, SeccompCmpArgLen::Dword, op, bit)?;
+            denied.entry(*call).or_default().push(rule(vec![is_set])?);
+        }
+    }
+    let mut always: Vec<i64> = Vec::new();
     if rules.tier == Tier::T1 {
-        metadata.extend_from_slice(METADATA);
-        metadata.extend_from_slice(METADATA_HERE);
+        always.extend_from_slice(SHARED);
+        for (call, argument) in OTHERS {
+            let op = SeccompCmpOp::Ne;
+            let is_other = condition(*argument, SeccompCmpArgLen::Dword, op, 0)?;
+            denied.entry(*call).or_default().push(rule(vec![is_other])?);
+        }
+        // All processes of a user, whoever that is.
+        for (call, user) in
+            [(libc::SYS_setpriority, PRIO_USER), (libc::SYS_ioprio_set, IOPRIO_USER)]
+        {
+            let is_all = condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, user)?;
+            denied.entry(call).or_default().push(rule(vec![is_all])?);
+        }
+        always.extend_from_slice(METADATA);
+        always.extend_from_slice(METADATA_HERE);
         // Without a path it is about an open file, and Landlock has judged the opening.
         let has_path = condition(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
         denied.insert(libc::SYS_utimensat, vec![rule(vec![has_path])?]);
     }
-    for call in NEVER.iter().chain(NEVER_HERE).chain(&metadata) {
+    for call in NEVER.iter().chain(NEVER_HERE).chain(&always) {
         denied.insert(*call, Vec::new());
     }
     let flags = u64::from(NAMESPACES.cast_unsigned());
@@ -168,6 +228,8 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
     Ok([filter(denied, libc::EPERM)?, filter(unknown, libc::ENOSYS)?])
 }
 
+const PRIO_USER: u64 = 2;
+const IOPRIO_USER: u64 = 3;
 const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
 const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
 
