@@ -48,7 +48,7 @@ impl Workspace {
     pub fn put(&self, to: &WorkspacePath, bytes: &[u8]) -> Result<InputFile, WorkspaceError> {
         let _span = self.span(to);
         let size_bytes = bytes.len() as u64;
-        let mut budget = self.budget(to);
+        let mut budget = self.budget(&to);
         budget.take_bytes(size_bytes)?;
         let place = self.place_for(to)?;
         let mut draft = self.draft()?;
@@ -151,7 +151,7 @@ impl Workspace {
         other_names: OtherNames,
     ) -> Result<CopiedIn, WorkspaceError> {
         let stamp = Stamp::of(&source).map_err(WorkspaceError::io(format!("look at '{from}'")))?;
-        let mut budget = self.budget(from);
+        let mut budget = self.budget(&from);
         let mut copied = CopiedIn::default();
         let place = self.place_for(to)?;
         if stamp.is_folder() {
@@ -240,7 +240,7 @@ impl Workspace {
         Ok(Draft { drafts, name, file: File::from(file) })
     }
 
-    fn budget(&self, what: impl ToString) -> Budget {
+    fn budget(&self, what: &dyn std::fmt::Display) -> Budget {
         let limits = &self.inner.limits;
         Budget {
             what: what.to_string(),
