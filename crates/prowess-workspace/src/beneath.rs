@@ -304,6 +304,7 @@ impl Stamp {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;

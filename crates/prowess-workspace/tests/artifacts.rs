@@ -130,8 +130,12 @@ fn hostile_names_are_refused_and_odd_ones_are_only_names() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("a/b/artifacts");
     let store = FileArtifacts::new(&root);
-    // Control: joined as it is, the name leads out.
-    assert!(root.join("../../x").components().count() > 0);
+    // Control: written as it is, the name leads out.
+    let naive = folder.path().join("naive/b");
+    fs::create_dir_all(&naive).unwrap();
+    fs::write(naive.join("../../x"), "x").unwrap();
+    fs::remove_file(folder.path().join("x")).unwrap();
+    fs::remove_dir_all(folder.path().join("naive")).unwrap();
     for name in ["../../x", "/etc/x", "a/../../../x", "", "user:../x", "a\0b", "x@1"] {
         let bytes: Arc<[u8]> = b"x"[..].into();
         let failed = |error: ArtifactError| assert_eq!(error.code(), "invalid_artifact_name");
@@ -267,9 +271,9 @@ fn saving_and_deleting_at_once_gives_whole_versions_or_none() {
     std::thread::scope(|scope_of_threads| {
         for _ in 0..2 {
             scope_of_threads.spawn(|| {
-                (0..50).for_each(|_| {
+                for _ in 0..50 {
                     save(&store, "s", "a", "whole");
-                })
+                }
             });
         }
         scope_of_threads.spawn(|| {

@@ -106,7 +106,7 @@ fn hostile_outputs_are_refused_and_listed() {
         fs::write(out.join("locked"), "x").unwrap();
         fs::create_dir(out.join("closed")).unwrap();
         for name in ["locked", "closed"] {
-            fs::set_permissions(out.join(name), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(out.join(name), fs::Permissions::from_mode(0o000)).unwrap();
         }
         expected.push(("out/locked", RefusedReason::Unreadable));
         expected.push(("out/closed", RefusedReason::Unreadable));
@@ -361,36 +361,98 @@ fn trapped(fixture: &Fixture) -> prowess_workspace::Workspace {
     workspace
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+/// Anything that can be written of these.
+fn written() -> impl Strategy<Value = String> {
+    let parts = vec![
+        "out",
+        "work",
+        "runs",
+        "skills",
+        "x",
+        "a",
+        "b",
+        "file",
+        "host",
+        "secret",
+        "up",
+        "root",
+        "..",
+        ".",
+        "",
+        "*",
+        "**",
+        "?",
+        "[a-z]*",
+        "{out,..}",
+        "{a/b,host/..}",
+        "s*",
+        "$OUTPUT_DIR",
+        "${WORK_DIR}",
+        "%2e%2e",
+        "\\..",
+        "[.][.]",
+        "etc",
+        "passwd",
+        "inputs",
+        ".venv",
+        "~",
+    ];
+    prop::collection::vec(prop::sample::select(parts), 1..7).prop_map(|parts| parts.join("/"))
+}
 
-    #[test]
-    fn no_glob_and_no_path_yields_what_is_outside(
-        parts in prop::collection::vec(prop::sample::select(vec![
-            "out", "work", "runs", "skills", "x", "a", "b", "file", "host", "secret", "up", "root",
-            "..", ".", "", "*", "**", "?", "[a-z]*", "{out,..}", "{a/b,host/..}", "s*", "$OUTPUT_DIR",
-            "${WORK_DIR}", "%2e%2e", "\\..", "[.][.]", "etc", "passwd", "inputs", ".venv", "~",
-        ]), 1..7),
-    ) {
-        let fixture = Fixture::new();
-        let workspace = trapped(&fixture);
-        let text = parts.join("/");
-        if let Ok(collected) = workspace.collect(&[text.clone()], None, &CollectLimits::default()) {
-            for file in &collected.files {
-                prop_assert_eq!(file.text(), Some("mine"), "{} {}", &text, &file.name);
-                let real = workspace.path().join(&file.name).canonicalize().unwrap();
-                prop_assert!(real.starts_with(workspace.path()));
-                prop_assert_eq!(real.strip_prefix(workspace.path()).unwrap().to_str(), Some(file.name.as_str()));
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..Default::default() }
+}
+
+#[test]
+fn no_glob_and_no_path_yields_what_is_outside() {
+    let fixture = Fixture::new();
+    let workspace = trapped(&fixture);
+    let root = workspace.path();
+    let limits = CollectLimits::default();
+    let mut runner = proptest::test_runner::TestRunner::new(cases(3000));
+    let counted = std::cell::Cell::new(0_u64);
+    runner
+        .run(&written(), |text| {
+            let globs = [text];
+            if let Ok(collected) = workspace.collect(&globs, None, &limits) {
+                for file in &collected.files {
+                    prop_assert_eq!(file.text(), Some("mine"), "{:?} {}", &globs, &file.name);
+                    let real = root.join(&file.name).canonicalize().unwrap();
+                    prop_assert_eq!(real, root.join(&file.name));
+                    counted.set(counted.get() + 1);
+                }
             }
-        }
-        if let Ok(path) = WorkspacePath::parse(&text) {
-            if let Ok(file) = workspace.read(&path, 99) {
-                prop_assert_eq!(file.text(), Some("mine"), "{}", &text);
+            let [text] = &globs;
+            if let Ok(path) = WorkspacePath::parse(text)
+                && let Ok(file) = workspace.read(&path, 99)
+            {
+                prop_assert_eq!(file.text(), Some("mine"), "{}", text);
             }
-            let _ = workspace.put(&path, b"mine");
-            let _ = workspace.copy_within(&WorkspacePath::parse("out/a").unwrap(), &path);
-            let _ = workspace.link_within(&WorkspacePath::parse("out/a").unwrap(), &path);
+            Ok(())
+        })
+        .unwrap();
+    assert!(counted.get() > 0, "something was found");
+}
+
+#[test]
+fn no_path_leads_a_writer_outside() {
+    let mut runner = proptest::test_runner::TestRunner::new(cases(100));
+    runner
+        .run(&prop::collection::vec(written(), 8), |texts| {
+            let fixture = Fixture::new();
+            let workspace = trapped(&fixture);
+            for text in &texts {
+                let Ok(to) = WorkspacePath::parse(text) else { continue };
+                let _ = workspace.put(&to, b"mine");
+                let _ = workspace.copy_within(&path("out/a"), &to);
+                let _ = workspace.link_within(&path("out/a"), &to);
+                let _ = workspace.copy_in(&fixture.host(), std::path::Path::new("secret"), &to);
+            }
             fixture.assert_host_is_intact();
-        }
-    }
+            let skill = workspace.staged("x", "d", None).unwrap();
+            prop_assert!(skill.is_some(), "the skill was changed");
+            Ok(())
+        })
+        .unwrap();
 }

@@ -66,6 +66,7 @@ fn a_session_has_one_workspace_and_another_session_another() {
 fn no_session_escapes_or_meets_another_by_its_name() {
     let fixture = Fixture::new();
     let keys = [
+        ("a", "b", "../host"),
         ("a", "b", "c"),
         ("a", "bc", ""),
         ("ab", "", "c"),
@@ -80,9 +81,11 @@ fn no_session_escapes_or_meets_another_by_its_name() {
         ("a", "b", "ws_c"),
         ("a", "b", ".locks"),
     ];
+    // Control: as a path, the first is the host's folder.
+    fixture.open("x");
+    assert!(fixture.folder.path().join("all").join(keys[0].2).join("secret").exists());
     let mut paths = HashSet::new();
     for (app, user, session) in keys {
-        // Control: joined as they are, some of them lead out.
         let workspace = fixture.workspaces.open(&WorkspaceId::new(app, user, session)).unwrap();
         assert_eq!(
             workspace.path().parent(),

@@ -386,6 +386,7 @@ fn listed(folder: &Folder) -> io::Result<Vec<OsString>> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::{SkillFile, Tree, path_of};
 
