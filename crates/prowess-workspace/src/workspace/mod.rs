@@ -15,6 +15,7 @@
 //! here follows a link that they made, waits for a pipe, or touches anything outside.
 
 mod all;
+mod copy;
 mod error;
 mod garbage;
 mod id;
@@ -23,6 +24,7 @@ mod limits;
 mod metadata;
 mod read;
 mod stage;
+mod tree;
 
 use std::fs::File;
 use std::io;
