@@ -95,7 +95,9 @@ pub(crate) fn again_as_an_ordinary_user(except: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("tests");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another program: what a process writes while it starts others cannot be run at once.
+    let copy = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
+    assert!(copy.unwrap().success());
     let mut command = Command::new(&program);
     command.uid(65534).gid(65534).current_dir("/");
     for name in except {
