@@ -93,6 +93,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ArtifactError> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::{ArtifactRef, check_name};
 

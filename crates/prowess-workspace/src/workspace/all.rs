@@ -1,6 +1,6 @@
 //! All workspaces below one folder.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use rustix::fs::FlockOperation;
 use super::garbage::{self, Candidate, GarbageReport};
 use super::{Inner, Workspace, WorkspaceError, WorkspaceId, WorkspaceLimits};
 use crate::beneath::{Folder, Stamp, give};
-use crate::locks::lock;
+use crate::locks::{Held, lock};
 use crate::remove::{discard, remove, sweep, sweep_all};
 
 /// Who owns what commands may write.
@@ -83,7 +83,7 @@ impl Workspaces {
         let _span = tracing::info_span!("workspace.create", workspace = id.as_str()).entered();
         let place = self.place().map_err(self.failed("make the folder of workspaces"))?;
         let used = lock(&place.lock_of(id), FlockOperation::LockShared)
-            .and_then(|used| used.set_modified(SystemTime::now()).map(|()| used))
+            .and_then(|used| used.touch().map(|()| used))
             .map_err(WorkspaceError::io(format!("lock the workspace {id}")))?;
         let folder = self
             .make(&place, id)
@@ -244,7 +244,7 @@ impl Place {
 }
 
 /// Holds the lock under which a workspace is changed.
-pub(super) fn lock_for_change(path: &Path) -> Result<File, WorkspaceError> {
+pub(super) fn lock_for_change(path: &Path) -> Result<Held, WorkspaceError> {
     lock(path, FlockOperation::LockExclusive)
         .map_err(WorkspaceError::io("lock the workspace for a change"))
 }

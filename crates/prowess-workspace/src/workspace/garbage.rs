@@ -138,6 +138,7 @@ pub(super) fn measure(folder: Folder) -> Size {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::time::{Duration, SystemTime};
 

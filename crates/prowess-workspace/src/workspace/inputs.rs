@@ -1,7 +1,7 @@
 //! What commands are given.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -9,16 +9,14 @@ use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, symlinkat, unlin
 use rustix::io::Errno;
 use uuid::Uuid;
 
+use super::copy::{Budget, Copying, OtherNames, copy_file};
 use super::metadata::create;
 use super::read::failed;
 use super::{Workspace, WorkspaceError, shown};
 use crate::beneath::{Folder, Stamp, give};
-use crate::collect::{RefusedFile, RefusedReason, mime_type};
+use crate::collect::{RefusedFile, mime_type};
 use crate::path::WorkspacePath;
 use crate::remove::remove;
-
-/// How much of a file tells what it is.
-const HEAD_BYTES: u64 = 8 << 10;
 
 /// A file that was put into a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +46,7 @@ impl Workspace {
     pub fn put(&self, to: &WorkspacePath, bytes: &[u8]) -> Result<InputFile, WorkspaceError> {
         let _span = self.span(to);
         let size_bytes = bytes.len() as u64;
-        let mut budget = self.budget(to);
+        let mut budget = self.budget(&to);
         budget.take_bytes(size_bytes)?;
         let place = self.place_for(to)?;
         let mut draft = self.draft()?;
@@ -151,7 +149,7 @@ impl Workspace {
         other_names: OtherNames,
     ) -> Result<CopiedIn, WorkspaceError> {
         let stamp = Stamp::of(&source).map_err(WorkspaceError::io(format!("look at '{from}'")))?;
-        let mut budget = self.budget(from);
+        let mut budget = self.budget(&from);
         let mut copied = CopiedIn::default();
         let place = self.place_for(to)?;
         if stamp.is_folder() {
@@ -240,7 +238,7 @@ impl Workspace {
         Ok(Draft { drafts, name, file: File::from(file) })
     }
 
-    fn budget(&self, what: impl ToString) -> Budget {
+    fn budget(&self, what: &dyn std::fmt::Display) -> Budget {
         let limits = &self.inner.limits;
         Budget {
             what: what.to_string(),
@@ -251,13 +249,6 @@ impl Workspace {
             files: 0,
         }
     }
-}
-
-/// Whether files that have other names besides are copied.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OtherNames {
-    Allowed,
-    Refused,
 }
 
 /// Where something is to be written.
@@ -297,145 +288,6 @@ impl Drop for Draft {
     fn drop(&mut self) {
         let _ = unlinkat(&self.drafts, &self.name, AtFlags::empty());
     }
-}
-
-/// How much of an input there may be, and was.
-struct Budget {
-    what: String,
-    max_bytes: u64,
-    max_files: u64,
-    max_depth: u64,
-    bytes: u64,
-    files: u64,
-}
-
-impl Budget {
-    fn take_bytes(&mut self, bytes: u64) -> Result<(), WorkspaceError> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.check(self.bytes, "max_input_bytes", self.max_bytes)
-    }
-
-    fn take_file(&mut self) -> Result<(), WorkspaceError> {
-        self.files += 1;
-        self.check(self.files, "max_input_files", self.max_files)
-    }
-
-    fn check(&self, is: u64, limit: &'static str, most: u64) -> Result<(), WorkspaceError> {
-        let what = format!("the input '{}'", self.what);
-        if is > most { Err(WorkspaceError::Limit { what, limit, most }) } else { Ok(()) }
-    }
-}
-
-/// Copies folders.
-struct Copying<'a> {
-    owner: Option<super::WorkspaceOwner>,
-    other_names: OtherNames,
-    to: &'a WorkspacePath,
-}
-
-impl Copying<'_> {
-    fn folder(
-        &self,
-        source: &Folder,
-        target: &Folder,
-        below: &str,
-        budget: &mut Budget,
-        copied: &mut CopiedIn,
-    ) -> Result<(), WorkspaceError> {
-        let failed = |cause: io::Error| WorkspaceError::Io {
-            doing: format!("copy '{}' of {}", shown(below), budget_name(self.to)),
-            cause,
-        };
-        let depth = below.split('/').filter(|name| !name.is_empty()).count() as u64;
-        budget.check(depth, "max_input_depth", budget.max_depth)?;
-        let mut entries: Vec<_> = source.entries().and_then(Iterator::collect).map_err(failed)?;
-        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        for entry in entries {
-            budget.take_file()?;
-            let shown_name = entry.name.to_string_lossy();
-            let path = if below.is_empty() {
-                shown_name.to_string()
-            } else {
-                format!("{below}/{shown_name}")
-            };
-            let mut refuse =
-                |reason| copied.refused.push(RefusedFile { name: shown(&path), reason });
-            let Some(name) = entry.name.to_str() else {
-                refuse(RefusedReason::NotUtf8Name);
-                continue;
-            };
-            let Ok(at) = WorkspacePath::parse(&format!("{}/{path}", self.to)) else {
-                refuse(RefusedReason::Name);
-                continue;
-            };
-            let Ok(stamp) = source.look(name.as_ref()) else { continue };
-            if stamp.is_folder() {
-                match source.enter(name.as_ref()) {
-                    Ok(inner) => {
-                        let made = target.make(name.as_ref(), 0o755, self.owner);
-                        self.folder(&inner, &made.map_err(failed)?, &path, budget, copied)?;
-                    }
-                    Err(_) => refuse(RefusedReason::Unreadable),
-                }
-                continue;
-            }
-            // What it is, is decided once it is open.
-            let opened = if stamp.is_file() {
-                source.open_entry(name.as_ref())
-            } else {
-                refuse(if stamp.is_link() {
-                    RefusedReason::Symlink
-                } else {
-                    RefusedReason::Special
-                });
-                continue;
-            };
-            let Ok((file, stamp)) = opened.and_then(|file| Stamp::of(&file).map(|it| (file, it)))
-            else {
-                refuse(RefusedReason::Unreadable);
-                continue;
-            };
-            if !stamp.is_file() {
-                refuse(RefusedReason::Special);
-            } else if stamp.has_other_names() && self.other_names == OtherNames::Refused {
-                refuse(RefusedReason::HardLinked);
-            } else {
-                let mut made = File::from(create(target, name, 0o600).map_err(failed)?);
-                let (size_bytes, mime_type) = copy_file(file, &mut made, name, budget)?;
-                let mode = if stamp.is_executable() { 0o755 } else { 0o644 };
-                give(&made, mode, self.owner).map_err(failed)?;
-                copied.files.push(InputFile { path: at, size_bytes, mime_type });
-            }
-        }
-        Ok(())
-    }
-}
-
-fn budget_name(to: &WorkspacePath) -> String {
-    format!("the input '{to}'")
-}
-
-/// Copies an open file, as far as the budget allows, and says how large and what it is.
-fn copy_file(
-    source: OwnedFd,
-    target: &mut File,
-    name: &str,
-    budget: &mut Budget,
-) -> Result<(u64, String), WorkspaceError> {
-    let failed = || WorkspaceError::io(format!("copy the input '{}'", budget.what));
-    let mut source = File::from(source);
-    let size = source.metadata().map_err(failed())?.len();
-    // Refused before anything is written, where that is possible.
-    budget.check(budget.bytes.saturating_add(size), "max_input_bytes", budget.max_bytes)?;
-    let mut head = Vec::new();
-    Read::by_ref(&mut source).take(HEAD_BYTES).read_to_end(&mut head).map_err(failed())?;
-    target.write_all(&head).map_err(failed())?;
-    let left = budget.max_bytes.saturating_sub(budget.bytes).saturating_add(1);
-    let left = left.saturating_sub(head.len() as u64);
-    let rest = io::copy(&mut source.take(left), target).map_err(failed())?;
-    let copied = head.len() as u64 + rest;
-    budget.take_bytes(copied)?;
-    Ok((copied, mime_type(name, &head, copied)))
 }
 
 /// The folder of a path, and its last name.

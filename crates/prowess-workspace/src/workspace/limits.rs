@@ -12,7 +12,8 @@ pub struct WorkspaceLimits {
     /// A workspace that was not used for so many seconds is garbage (7 days).
     pub max_age_seconds: u64,
     /// So many bytes on the disk may all workspaces have together (4 GiB); beyond, those that
-    /// were used longest ago are garbage.
+    /// were used longest ago are garbage. A tree with more than 128 folders one below the other
+    /// cannot be measured, and is garbage at once.
     pub max_total_bytes: u64,
     /// The most bytes of one input, all files of a folder together (64 MiB).
     pub max_input_bytes: u64,

@@ -15,6 +15,7 @@
 //! here follows a link that they made, waits for a pipe, or touches anything outside.
 
 mod all;
+mod copy;
 mod error;
 mod garbage;
 mod id;
@@ -23,12 +24,11 @@ mod limits;
 mod metadata;
 mod read;
 mod stage;
+mod tree;
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
@@ -46,6 +46,7 @@ pub use read::{Entries, Entry, EntryKind};
 pub use stage::{SkillFile, StagedSkill};
 
 use crate::beneath::{Folder, give};
+use crate::locks::Held;
 use crate::path::WorkspacePath;
 
 /// The workspace of a session. While any clone of it lives, in whichever process, it is not
@@ -64,7 +65,7 @@ struct Inner {
     bin: Folder,
     change_lock: PathBuf,
     /// Locked as long as this lives; its time is when the workspace was used.
-    used: File,
+    used: Held,
     owner: Option<WorkspaceOwner>,
     limits: WorkspaceLimits,
 }
@@ -89,7 +90,7 @@ impl Workspace {
     pub fn begin_run(&self) -> Result<WorkspacePath, WorkspaceError> {
         let failed = || WorkspaceError::io("make the folder of a run");
         let runs = self.inner.folder.enter("runs".as_ref()).map_err(failed())?;
-        self.inner.used.set_modified(SystemTime::now()).map_err(failed())?;
+        self.inner.used.touch().map_err(failed())?;
         loop {
             let name = format!("run_{}", Uuid::now_v7().simple());
             match mkdirat(&runs, &name, Mode::RWXU) {
