@@ -37,16 +37,20 @@ fn children() -> usize {
     let own = std::process::id();
     let text =
         std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
-    text.split_whitespace().count() + usize::from(support::is_running("prowess-supervisor"))
+    text.split_whitespace().count()
+        + usize::from(support::is_running(&support::supervisor().display().to_string()))
 }
 
+/// Groups whose supervisor is gone; those of others at work here are not ours to count.
 fn cgroups(folder: &Path, depth: usize) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
     folders
         .map(|entry| {
-            let is_ours = entry.file_name().to_string_lossy().starts_with("prowess-");
-            usize::from(is_ours) + if depth < 4 { cgroups(&entry.path(), depth + 1) } else { 0 }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let owner = name.strip_prefix("prowess-").and_then(|it| it.split('-').next());
+            let is_left = owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+            usize::from(is_left) + if depth < 4 { cgroups(&entry.path(), depth + 1) } else { 0 }
         })
         .sum()
 }
@@ -57,8 +61,9 @@ fn files(folder: &Path) -> usize {
 }
 
 fn selftests() -> usize {
+    let own = format!("prowess-selftest-{}-", std::process::id());
     let entries = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
-    entries.filter(|it| it.file_name().to_string_lossy().starts_with("prowess-selftest-")).count()
+    entries.filter(|it| it.file_name().to_string_lossy().starts_with(&own)).count()
 }
 
 #[tokio::test]

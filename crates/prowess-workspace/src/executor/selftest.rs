@@ -19,7 +19,7 @@ use super::{
     Tier,
 };
 use crate::path::WorkspacePath;
-use crate::supervisor::{ASKED, Attempts, CANARY, Finding, Groups, Hoard, Order};
+use crate::supervisor::{ASKED, Attempts, CANARY, Finding, Groups, Hoard, Order, start_time};
 
 /// What was found out.
 #[derive(Clone, Debug)]
@@ -190,7 +190,10 @@ struct Ground {
 impl Ground {
     /// A workspace, and beside it what nobody inside may reach though everybody could.
     fn new() -> std::io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("prowess-selftest-").tempdir()?;
+        let temporary = std::env::temp_dir();
+        remove_abandoned(&temporary);
+        let prefix = format!("{PREFIX}{}-", owner());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&temporary)?;
         let at = |name: &str| folder.path().join(name);
         open_to_all(folder.path(), 0o711)?;
         for name in ["skills", "work", "out", "runs"] {
@@ -262,6 +265,31 @@ impl Ground {
             std::thread::sleep(Duration::from_millis(1));
         }
         false
+    }
+}
+
+/// How the folders of self-tests begin; whose they are follows.
+const PREFIX: &str = "prowess-selftest-";
+
+/// This process, unlike any other.
+fn owner() -> String {
+    let own = std::process::id();
+    format!("{own}-{}", start_time(own))
+}
+
+/// Removes what a program left that was killed during its self-test.
+fn remove_abandoned(temporary: &Path) {
+    let Ok(entries) = std::fs::read_dir(temporary) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| {
+            let mut words = name.strip_prefix(PREFIX)?.split('-');
+            Some((words.next()?.parse::<u32>().ok()?, words.next()?.to_owned()))
+        });
+        if owner.is_some_and(|(pid, started)| start_time(pid) != started) {
+            // Whoever may not remove it leaves it to its owner.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 

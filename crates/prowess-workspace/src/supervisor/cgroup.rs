@@ -142,7 +142,7 @@ fn remove_abandoned(place: &Path) {
 }
 
 /// When a process began, in the kernel's ticks; empty if there is none.
-fn start_time(pid: u32) -> String {
+pub(crate) fn start_time(pid: u32) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name of the program, in parentheses, may hold anything.
     let fields = text.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 pub(crate) use bubblewrap::SUPERVISOR as INSIDE;
 pub(crate) use canary::{Attempts, Finding, Hoard};
+pub(crate) use cgroup::start_time;
 pub(crate) use order::{
     Ended, Groups, Identity, Order, Report, VERSION, receive, send, send_bytes,
 };
