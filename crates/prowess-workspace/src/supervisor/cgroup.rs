@@ -69,9 +69,9 @@ impl Cgroups {
         Groups { memory: self.memory.is_some(), pids: self.pids.is_some() }
     }
 
-    /// Where a process writes its id to be in the groups.
+    /// Where a process of one thread writes a zero to be in the groups.
     pub(crate) fn entrances(&self) -> Vec<PathBuf> {
-        self.all().map(|group| group.path.join("cgroup.procs")).collect()
+        self.all().map(Cgroup::entrance).collect()
     }
 
     /// At which limits processes were killed or refused.
@@ -109,6 +109,15 @@ impl Drop for Cgroups {
 impl Cgroup {
     fn write(&self, file: &str, value: u64) -> io::Result<()> {
         fs::write(self.path.join(file), value.to_string())
+    }
+
+    /// For whole processes the kernel first waits until nobody on this machine is forking, which
+    /// takes milliseconds; for a thread that moves itself it need not.
+    fn entrance(&self) -> PathBuf {
+        self.path.join(match self.hierarchy {
+            Hierarchy::V1 => "tasks",
+            Hierarchy::V2 => "cgroup.procs",
+        })
     }
 }
 

@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 /// How long processes that were killed have to go.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long they are left alone before they are looked for again.
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// All processes below this one, children before grandchildren, each with how far below.
 pub(crate) fn descendants() -> Vec<(Pid, usize)> {
@@ -49,7 +52,10 @@ pub(crate) fn ask_to_end(deeper_than: usize) {
 /// them are stopped, until there is no new one. Says how many are still there.
 pub(crate) fn end_all() -> usize {
     let begun = Instant::now();
-    loop {
+    while !reap_all() {
+        if begun.elapsed() > MOST_PATIENCE {
+            return descendants().len();
+        }
         let mut stopped: BTreeSet<i32> = BTreeSet::new();
         loop {
             let all = descendants();
@@ -68,20 +74,15 @@ pub(crate) fn end_all() -> usize {
         for (pid, _) in descendants() {
             let _ = kill_process(pid, Signal::KILL);
         }
-        if reap_all() {
-            return 0;
-        }
-        if begun.elapsed() > MOST_PATIENCE {
-            return descendants().len();
-        }
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(PAUSE);
     }
+    0
 }
 
 /// Takes leave of processes that have ended. Whether there are no others.
 fn reap_all() -> bool {
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return false,
             Err(_) => return true,

@@ -1,13 +1,13 @@
 //! System calls that no command needs, and that have led out of sandboxes.
 //!
 //! Everything else is allowed. A call by the number of another ABI is a call too: those of 32-bit
-//! programs end the process, and those of x32 are refused by their own numbers.
+//! programs end the process, and those of x32 are refused.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    SeccompRule, TargetArch, sock_filter,
 };
 
 use crate::executor::{Network, Tier};
@@ -151,9 +151,8 @@ const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS;
 
-/// Numbers of the x32 ABI are those of x86_64 with this bit.
-#[cfg(target_arch = "x86_64")]
-const X32: i64 = 0x4000_0000;
+/// From this number on they are those of the x32 ABI, or none; elsewhere there are none.
+const X32: u32 = 0x4000_0000;
 
 /// What a filter must know.
 #[derive(Clone, Copy, Debug)]
@@ -167,8 +166,7 @@ pub(crate) struct Rules {
 #[error("the filter of system calls cannot be made: {0}")]
 pub(crate) struct NoFilter(String);
 
-/// The filters, to be applied in this order: what fails with "not permitted", and what does as if
-/// the kernel did not know it.
+/// The filters: what is refused by its number, and what by its arguments.
 pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
     let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     // A program of the user that anybody could run would outlive the sandbox.
@@ -200,9 +198,7 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
         let has_path = condition(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
         denied.insert(libc::SYS_utimensat, vec![rule(vec![has_path])?]);
     }
-    for call in NEVER.iter().chain(NEVER_HERE).chain(&always) {
-        denied.insert(*call, Vec::new());
-    }
+    always.extend(NEVER.iter().chain(NEVER_HERE));
     let flags = u64::from(NAMESPACES.cast_unsigned());
     let mut clones = Vec::new();
     for bit in (0..32).map(|bit| 1u64 << bit).filter(|bit| flags & bit != 0) {
@@ -210,7 +206,10 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
         clones.push(rule(vec![condition(0, SeccompCmpArgLen::Qword, op, bit)?])?);
     }
     denied.insert(libc::SYS_clone, clones);
-    denied.insert(libc::SYS_socket, sockets(rules)?);
+    match sockets(rules)? {
+        all if all.is_empty() => always.push(libc::SYS_socket),
+        some => drop(denied.insert(libc::SYS_socket, some)),
+    }
     // Input for the terminal, and the attributes of a file that Landlock does not know.
     let mut ioctls = vec![
         rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::TIOCSTI)?])?,
@@ -223,9 +222,7 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
         }
     }
     denied.insert(libc::SYS_ioctl, ioctls);
-    // The C library asks for this one first, and then takes the older one, which can be judged.
-    let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok([filter(denied, libc::EPERM)?, filter(unknown, libc::ENOSYS)?])
+    Ok([by_number(&always)?, by_argument(denied)?])
 }
 
 const PRIO_USER: u64 = 2;
@@ -265,16 +262,91 @@ fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, NoFilter> {
     SeccompRule::new(conditions).map_err(|error| NoFilter(error.to_string()))
 }
 
-fn filter(mut rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, NoFilter> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let x32: Vec<_> = rules.iter().map(|(call, when)| (call | X32, when.clone())).collect();
-        rules.extend(x32);
+/// Refuses these calls, whatever their arguments. The kernel tries a filter with every number that
+/// there is before it accepts it, so that this one is short: an instruction for each call.
+fn by_number(calls: &[i64]) -> Result<BpfProgram, NoFilter> {
+    let line = |code: u32, jt: u8, k: u32| {
+        let code = u16::try_from(code).map_err(|error| NoFilter(error.to_string()))?;
+        Ok(sock_filter { code, jt, jf: 0, k })
+    };
+    let number = |call: i64| u32::try_from(call).map_err(|error| NoFilter(error.to_string()));
+    let (load, end) = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_RET | libc::BPF_K);
+    let (is, is_from) = (libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_JMP | libc::BPF_JGE);
+    let errno = |errno: i32| libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
+    // The C library asks for `clone3` first, and if the kernel does not know it, takes the older
+    // call, which can be judged.
+    let mut tests = vec![(is, number(libc::SYS_clone3)?), (is_from, X32)];
+    for call in calls {
+        tests.push((is, number(*call)?));
     }
+    let mut lines = vec![line(load, 0, 0)?];
+    for (at, (test, operand)) in tests.iter().enumerate() {
+        // After the tests there are: allowed, refused, unknown.
+        let beyond = tests.len() - at + usize::from(at == 0);
+        let jump = u8::try_from(beyond).map_err(|error| NoFilter(error.to_string()))?;
+        lines.push(line(*test, jump, *operand)?);
+    }
+    lines.push(line(end, 0, libc::SECCOMP_RET_ALLOW)?);
+    lines.push(line(end, 0, errno(libc::EPERM))?);
+    lines.push(line(end, 0, errno(libc::ENOSYS))?);
+    Ok(lines)
+}
+
+/// Refuses calls with such arguments, and ends processes of another ABI.
+fn by_argument(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, NoFilter> {
     let failed = |error: String| NoFilter(error);
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|it| failed(it.to_string()))?;
-    let action = SeccompAction::Errno(errno.cast_unsigned());
+    let action = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
         .and_then(BpfProgram::try_from)
         .map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a filter of numbers answers.
+    fn answer(filter: &BpfProgram, number: u32) -> u32 {
+        let mut at = 1;
+        loop {
+            let line = &filter[at];
+            at += 1;
+            let is_met = match u32::from(line.code) {
+                code if code == libc::BPF_RET => return line.k,
+                code if code == libc::BPF_JMP | libc::BPF_JEQ => number == line.k,
+                _ => number >= line.k,
+            };
+            at += usize::from(if is_met { line.jt } else { line.jf });
+        }
+    }
+
+    #[test]
+    fn every_number_has_its_answer() {
+        let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+        let unknown = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+        for (tier, network) in [
+            (Tier::T1, Network::None),
+            (Tier::T1, Network::Host),
+            (Tier::T2, Network::None),
+            (Tier::T2, Network::Host),
+        ] {
+            let [by_number, _] = filters(Rules { tier, network }).unwrap();
+            let is_listed = |call: i64| {
+                let is_of_tier_1 = [SHARED, METADATA, METADATA_HERE].concat().contains(&call)
+                    || (call == libc::SYS_socket && network == Network::None);
+                NEVER.contains(&call)
+                    || NEVER_HERE.contains(&call)
+                    || (tier == Tier::T1 && is_of_tier_1)
+            };
+            for number in (0..1000).chain([X32 - 1, X32, X32 + 1, u32::MAX]) {
+                let expected = match i64::from(number) {
+                    libc::SYS_clone3 => unknown,
+                    call if number >= X32 || is_listed(call) => refused,
+                    _ => libc::SECCOMP_RET_ALLOW,
+                };
+                assert_eq!(answer(&by_number, number), expected, "{tier:?} {number}");
+            }
+        }
+    }
 }
