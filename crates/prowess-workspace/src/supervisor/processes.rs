@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 /// How long processes that were killed have to go.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
@@ -78,10 +78,10 @@ pub(crate) fn end_all() -> usize {
     }
 }
 
-/// Takes leave of processes that have ended. Whether there are no others.
+/// Takes leave of processes that have ended, of whichever group. Whether there are no others.
 fn reap_all() -> bool {
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return false,
             Err(_) => return true,
