@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use prowess_catalog::FileContent;
+use prowess_catalog::{FileContent, Snapshot};
 use prowess_runtime::{Dialect, Runtime, RuntimeBuilder, Settings};
 use prowess_store::SqliteSessions;
 
@@ -86,13 +86,14 @@ impl LocalEngine {
     pub(crate) fn for_run(
         arguments: &CatalogArgs,
         is_kept: bool,
-        change: impl FnOnce(&mut Toolkits),
+        change: impl FnOnce(&mut Toolkits, &Snapshot),
     ) -> anyhow::Result<Self> {
         let finder = Finder::new(arguments)?;
         let home = finder.home.clone().context("there is no home; set PROWESS_HOME")?;
         let mut toolkits = Toolkits::open(&finder, &home)?;
-        change(&mut toolkits);
-        let mut engine = Runtime::builder(finder.refreshed());
+        let catalog = finder.refreshed();
+        change(&mut toolkits, &catalog.snapshot());
+        let mut engine = Runtime::builder(catalog);
         if is_kept {
             engine = stored(engine, home)?;
         }

@@ -64,12 +64,15 @@ fn own_config(finder: &Finder, home: &Path) -> anyhow::Result<Config> {
     if finder.config.path.as_deref() == Some(&own) {
         return Ok(finder.config.clone());
     }
-    if let (Some(path), false) = (&finder.config.path, finder.config.exec.is_empty()) {
-        anstream::eprintln!(
-            "Warning: {}: [exec] counts only in {}; it is left out",
-            safe_line(&path.display().to_string()),
-            safe_line(&own.display().to_string()),
-        );
+    let Config { path, exec, files, .. } = &finder.config;
+    for (section, table) in [("exec", exec), ("files", files)] {
+        if let (Some(path), false) = (path, table.is_empty()) {
+            anstream::eprintln!(
+                "Warning: {}: [{section}] counts only in {}; it is left out",
+                safe_line(&path.display().to_string()),
+                safe_line(&own.display().to_string()),
+            );
+        }
     }
     match own.exists() {
         true => Ok(Config::read(&own, &environment()?)?),

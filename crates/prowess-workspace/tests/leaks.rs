@@ -68,6 +68,8 @@ fn selftests() -> usize {
 
 #[tokio::test]
 async fn two_hundred_runs_and_twenty_timeouts_leave_nothing_behind() {
+    // Whom a supervisor leaves, dead or alive, becomes a child of ours.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let ground = Ground::new();
     let workspace = ground.workspace();
     for tier in TIERS {

@@ -7,6 +7,7 @@ use prowess_runtime::interop::System;
 use prowess_runtime::{AgentName, Budget, LoadMode, SessionKey};
 
 use super::CatalogArgs;
+use super::exec::TierArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,6 +23,9 @@ pub(crate) struct DemoArgs {
 
     #[command(flatten)]
     pub(crate) dialect: DialectArgs,
+
+    #[command(flatten)]
+    pub(crate) sandbox: TierArgs,
 
     /// Print the events of the agent and of the engine, one JSON object per line.
     #[arg(long)]

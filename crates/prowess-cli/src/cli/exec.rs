@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     pub(crate) env: Vec<String>,
 
     /// Seconds that the command may take.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
 
     /// Pass standard input on to the command.

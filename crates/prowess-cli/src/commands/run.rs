@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
+use prowess_catalog::{CatalogSkill, Snapshot};
 use prowess_runtime::{AgentName, SessionKey, ToolCall, ToolOutcome};
 use prowess_workspace::{
     CollectLimits, Collected, OutputStream, Watcher, Workspace, WorkspaceId, Workspaces,
@@ -20,34 +21,48 @@ use crate::finder::{Form, complain};
 use crate::progress::while_showing_unless;
 use crate::report;
 use crate::terminal::{safe, safe_line};
+use crate::toolkits::Toolkits;
 
 /// Its time was over.
 const TIMED_OUT: u8 = 124;
 /// It was not started.
 const NOT_STARTED: u8 = 125;
 
+/// So many files of `out/` are brought, and so many bytes.
+const MOST_FILES: u64 = 10_000;
+const MOST_BYTES: u64 = 1 << 30;
+
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let form = Form::of_flag(arguments.json);
     let is_heard = Arc::new(AtomicBool::new(false));
-    let call = call(arguments)?;
-    let inputs = folders_of(&arguments.inputs)?;
+    let (call, inputs) = match brought(&arguments.inputs)
+        .and_then(|inputs| Ok((call(arguments, &inputs, form)?, inputs)))
+    {
+        Ok(understood) => understood,
+        Err(error) => {
+            complain("invalid_arguments", &format!("{error:#}"), form)?;
+            return Ok(Outcome::Exit(NOT_STARTED));
+        }
+    };
     let mut place = None;
-    let engine =
-        LocalEngine::for_run(&arguments.catalog, arguments.session.is_some(), |toolkits| {
-            toolkits.exec.require_skill_loaded = false;
-            toolkits.exec.host_inputs.extend(inputs);
-            toolkits.exec.allow_unsandboxed |= arguments.allow_unsandboxed;
-            toolkits.exec.max_timeout =
-                toolkits.exec.max_timeout.max(arguments.timeout.unwrap_or(0));
-            if arguments.network {
-                toolkits.exec.network.insert(arguments.skill.clone());
-            }
-            toolkits.executor = crate::toolkits::executor(arguments.sandbox.best());
-            if form == Form::Text {
-                toolkits.watcher = Some(printer(Arc::clone(&is_heard)));
-            }
-            place = Some(toolkits.workspaces.clone());
-        })?;
+    let change = |toolkits: &mut Toolkits, snapshot: &Snapshot| {
+        let Toolkits { exec, executor, watcher, workspaces, .. } = toolkits;
+        exec.require_skill_loaded = false;
+        exec.host_inputs.extend(inputs.iter().map(|path| folder_of(path).to_owned()));
+        exec.allow_unsandboxed |= arguments.allow_unsandboxed;
+        exec.max_timeout = exec.max_timeout.max(arguments.timeout.unwrap_or(0));
+        exec.max_output_files = MOST_FILES;
+        if arguments.network {
+            // Whoever types it means this skill, whether its source is trusted or not.
+            exec.network.extend(snapshot.get(&arguments.skill).map(CatalogSkill::qualified_name));
+        }
+        *executor = crate::toolkits::executor(arguments.sandbox.best());
+        if form == Form::Text {
+            *watcher = Some(printer(Arc::clone(&is_heard)));
+        }
+        place = Some(workspaces.clone());
+    };
+    let engine = LocalEngine::for_run(&arguments.catalog, arguments.session.is_some(), change)?;
     let workspaces = place.context("there are no workspaces")?;
     let fresh = || format!("run-{}", uuid::Uuid::now_v7()).parse::<SessionKey>();
     let session = arguments.session.clone().map_or_else(fresh, Ok)?;
@@ -67,7 +82,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
 }
 
 /// The call of `skill_run` that was typed.
-fn call(arguments: &RunArgs) -> anyhow::Result<ToolCall> {
+fn call(arguments: &RunArgs, inputs: &[PathBuf], form: Form) -> anyhow::Result<ToolCall> {
     let command = match arguments.command.as_slice() {
         [line] => line.clone(),
         words => shlex::try_join(words.iter().map(String::as_str)).context("the command")?,
@@ -80,33 +95,50 @@ fn call(arguments: &RunArgs) -> anyhow::Result<ToolCall> {
         };
         env.insert(name.to_owned(), value);
     }
-    let mut inputs = Vec::new();
-    for path in &arguments.inputs {
-        let path = path.canonicalize().with_context(|| path.display().to_string())?;
+    let mut from = Vec::new();
+    for path in inputs {
         let Some(path) = path.to_str() else { bail!("{}: no UTF-8", path.display()) };
-        inputs.push(json!({"from": format!("host://{path}")}));
+        from.push(json!({"from": format!("host://{path}")}));
     }
     let mut stdin = String::new();
     if arguments.stdin {
         std::io::stdin().read_to_string(&mut stdin).context("standard input")?;
     }
     let mut call = json!({
-        "skill": arguments.skill, "command": command, "env": env, "inputs": inputs, "stdin": stdin,
-        "output_files": ["out/**"], "omit_inline_content": true,
+        "skill": arguments.skill, "command": command, "env": env, "inputs": from, "stdin": stdin,
     });
+    if form == Form::Json {
+        call["output_files"] = json!(["out/**"]);
+        call["omit_inline_content"] = json!(true);
+    }
     if let Some(timeout) = arguments.timeout {
         call["timeout"] = json!(timeout);
     }
     Ok(ToolCall::new(uuid::Uuid::now_v7().to_string(), "skill_run", call))
 }
 
-/// The folders that inputs are in: whoever types a path allows it.
-fn folders_of(inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let folder = |path: &PathBuf| {
+/// What is to be brought, by its whole path. Each has a name of its own below `inputs/`.
+fn brought(inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in inputs {
         let path = path.canonicalize().with_context(|| path.display().to_string())?;
-        Ok(path.parent().unwrap_or(&path).to_owned())
-    };
-    inputs.iter().map(folder).collect()
+        if let Some(other) = paths.iter().find(|other| other.file_name() == path.file_name()) {
+            let (one, other) = (other.display(), path.display());
+            bail!("{one} and {other} would both be {}", in_inputs(&path).display());
+        }
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// Where an input is brought to.
+fn in_inputs(path: &Path) -> PathBuf {
+    Path::new("inputs").join(path.file_name().unwrap_or_default())
+}
+
+/// The folder that an input is in: whoever types a path allows it.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
 }
 
 /// Prints what a command writes while it runs. On a terminal it cannot do more than write.
@@ -165,10 +197,11 @@ impl Place {
         let workspace = self.workspaces.open(&id)?;
         let mut limits = CollectLimits::default();
         (limits.max_files, limits.max_file_bytes, limits.max_total_bytes) =
-            (10_000, 1 << 30, 1 << 30);
+            (MOST_FILES, MOST_BYTES, MOST_BYTES);
         let files = workspace.collect(&["out/**".to_owned()], None, &limits)?;
         if let Some(folder) = to {
-            copy(&files, folder)?;
+            let where_else = || format!("it is still in {}", out_of(&workspace).display());
+            copy(&files, folder).with_context(where_else)?;
         }
         let is_kept = to.is_none() && (!files.files.is_empty() || files.refused_count > 0);
         let place = to.map(Path::to_owned).or_else(|| is_kept.then(|| out_of(&workspace)));
@@ -215,7 +248,10 @@ fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
     if outcome.is_error {
         let text = outcome.content.strip_prefix("Error: ").unwrap_or(&outcome.content);
         say("Error", text);
-        if let Some(hint) = &outcome.hint {
+        // Some of it is for a model: here the user is told.
+        let hint = outcome.hint.as_deref().unwrap_or_default();
+        let hint = hint.strip_prefix("Tell the user.").unwrap_or(hint).trim();
+        if !hint.is_empty() {
             say("Hint", hint);
         }
         return Ok(());
@@ -227,15 +263,26 @@ fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
             &format!("the command was ended after {seconds:.1} s; --timeout gives it more"),
         );
     }
-    for limit in
-        outcome.data["limits_hit"].as_array().into_iter().flatten().filter_map(Value::as_str)
-    {
+    for limit in strings(&outcome.data["limits_hit"]) {
         if limit != "wall" {
             say("Warning", &format!("the command reached its limit: {limit}"));
         }
     }
+    for warning in strings(&outcome.data["warnings"]) {
+        // What it wrote was shown while it ran, all of it.
+        if !["stdout truncated", "stderr truncated"].iter().any(|it| warning.starts_with(it)) {
+            say("Warning", warning);
+        }
+    }
     for file in &left.files.refused {
-        say("Warning", &format!("{} was left out: {}", file.name, json!(file.reason)));
+        say("Warning", &format!("{} was left out: {}", file.name, file.reason.as_str()));
+    }
+    let more = left.files.refused_count.saturating_sub(left.files.refused.len() as u64);
+    if more > 0 {
+        say("Warning", &format!("{more} more files were left out"));
+    }
+    for file in left.files.files.iter().filter(|file| file.truncated) {
+        say("Warning", &format!("{} is cut off: it has {} bytes", file.name, file.size_bytes));
     }
     if let Some(place) = &left.place {
         for file in &left.files.files {
@@ -244,6 +291,11 @@ fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The texts in a list.
+fn strings(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod exec;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,7 +46,7 @@ impl Sandbox {
 
     /// Runs `prowess` in the folder with this on standard input.
     pub(crate) fn prowess_with(&self, arguments: &[&str], input: &[u8]) -> Run {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_prowess"));
+        let mut command = Command::new(binary());
         command.args(arguments);
         self.run(command, input)
     }
@@ -75,6 +77,12 @@ impl Run {
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+}
+
+/// The program; a copy of it, where the one that was built cannot be reached.
+pub(crate) fn binary() -> PathBuf {
+    let copy = std::env::var_os("PROWESS_TEST_BINARY").map(PathBuf::from);
+    copy.unwrap_or_else(|| env!("CARGO_BIN_EXE_prowess").into())
 }
 
 /// A minimal skill with this name.

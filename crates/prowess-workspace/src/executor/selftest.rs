@@ -35,7 +35,10 @@ impl Verdict {
     pub(crate) fn why_none(&self) -> String {
         let tried = self.report.tried.iter();
         let causes = tried.filter_map(|it| Some(format!("{:?}: {}", it.tier, it.cause.as_ref()?)));
-        causes.collect::<Vec<_>>().join("; ")
+        match causes.collect::<Vec<_>>().join("; ") {
+            none if none.is_empty() => "none was to be tried".to_owned(),
+            causes => causes,
+        }
     }
 }
 
@@ -312,6 +315,7 @@ fn protections(
         Tier::T2 | Tier::T3 => namespaces,
     };
     let judged = |has_failed: bool, by: &str| match has_failed {
+        true if by == "nothing" => Protection::new(Enforcement::None, by),
         true => Protection::new(Enforcement::None, format!("an attempt succeeded against {by}")),
         false => Protection::new(Enforcement::Enforced, by),
     };
@@ -340,8 +344,10 @@ fn protections(
     let ending = by("a namespace of processes", "the supervisor, which all processes fall to");
     let ending =
         if tier == Tier::T0 { "the supervisor, which all processes fall to" } else { ending };
-    let foreign =
-        by("an empty environment, a namespace of processes", "an empty environment, Landlock");
+    let foreign = match tier {
+        Tier::T0 => "an empty environment",
+        _ => by("an empty environment, a namespace of processes", "an empty environment, Landlock"),
+    };
     BTreeMap::from([
         (Capability::FsRead, judged(finding.read, by(mounts, "Landlock"))),
         (Capability::FsWrite, judged(finding.wrote, by(mounts, "Landlock"))),

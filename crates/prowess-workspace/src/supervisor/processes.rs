@@ -79,7 +79,7 @@ pub(crate) fn end_all() -> usize {
     0
 }
 
-/// Takes leave of processes that have ended. Whether there are no others.
+/// Takes leave of processes that have ended, of whichever group. Whether there are no others.
 fn reap_all() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -1,4 +1,4 @@
-"""Writes the first N Fibonacci numbers to a file, one per line."""
+"""Writes the first N Fibonacci numbers, one per line, to a file or to standard output."""
 
 import pathlib
 import sys
@@ -15,12 +15,17 @@ def fibonacci(count):
 
 
 def main():
-    if len(sys.argv) != 3 or not sys.argv[1].isdigit() or not 1 <= int(sys.argv[1]) <= MOST:
-        sys.exit(f"usage: fib.py N FILE, with N from 1 to {MOST}")
-    numbers = [str(number) for number in fibonacci(int(sys.argv[1]))]
-    target = pathlib.Path(sys.argv[2])
+    words = sys.argv[1:]
+    if len(words) not in (1, 2) or not words[0].isdecimal() or not 1 <= int(words[0]) <= MOST:
+        sys.exit(f"usage: fib.py N [FILE], with N from 1 to {MOST}")
+    numbers = [str(number) for number in fibonacci(int(words[0]))]
+    text = "\n".join(numbers) + "\n"
+    if len(words) == 1:
+        print(text, end="")
+        return
+    target = pathlib.Path(words[1])
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("\n".join(numbers) + "\n")
+    target.write_text(text)
     print(f"wrote {len(numbers)} numbers to {target}")
 
 

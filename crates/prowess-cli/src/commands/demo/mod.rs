@@ -1,8 +1,12 @@
 //! `prowess demo`: a scripted model and the real engine play a session.
 
+mod meter;
+mod ran;
 mod screen;
 mod script;
 mod shop;
+mod words;
+mod workshop;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +18,16 @@ use prowess_catalog::{Catalog, Snapshot};
 use prowess_runtime::{
     AllowedToolsPolicy, Dialect, Event, LoadMode, SessionKey, SessionState, Settings, Usage,
 };
+use prowess_workspace::LocalExecutor;
 use serde_json::json;
 
 use self::screen::Screen;
 use self::shop::Shop;
+use self::workshop::Workshop;
 use crate::Outcome;
 use crate::cli::DemoArgs;
 use crate::tokens;
+use crate::toolkits::executor;
 
 /// The modes that are compared in the end.
 const MODES: [LoadMode; 3] = [LoadMode::Session, LoadMode::Turn, LoadMode::Once];
@@ -31,11 +38,19 @@ pub(crate) fn run(arguments: &DemoArgs) -> anyhow::Result<Outcome> {
         None => Dialect::built_in()?,
     };
     let mode = arguments.load_mode.map_or(dialect.settings().load_mode, LoadMode::from);
+    let setting = Setting { dialect, executor: executor(arguments.sandbox.best()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     match arguments.json {
-        true => runtime.block_on(play_as_json(&dialect, mode)),
-        false => runtime.block_on(play_on_screen(&dialect, mode)),
+        true => runtime.block_on(play_as_json(&setting, mode)),
+        false => runtime.block_on(play_on_screen(&setting, mode)),
     }
+}
+
+/// What all sessions have in common.
+struct Setting {
+    dialect: Dialect,
+    /// It tries to break out of its sandbox once, before the first command.
+    executor: LocalExecutor,
 }
 
 /// Something that happens in the demo.
@@ -55,8 +70,8 @@ struct Played {
     usage: Usage,
 }
 
-async fn play_as_json(dialect: &Dialect, mode: LoadMode) -> anyhow::Result<Outcome> {
-    let demo = Demo::new(dialect, mode).await?;
+async fn play_as_json(setting: &Setting, mode: LoadMode) -> anyhow::Result<Outcome> {
+    let demo = Demo::new(setting, mode).await?;
     let mut out = stdout().lock();
     demo.play(&mut |happening| {
         let line = match happening {
@@ -70,14 +85,14 @@ async fn play_as_json(dialect: &Dialect, mode: LoadMode) -> anyhow::Result<Outco
     Ok(Outcome::Ok)
 }
 
-async fn play_on_screen(dialect: &Dialect, mode: LoadMode) -> anyhow::Result<Outcome> {
-    let demo = Demo::new(dialect, mode).await?;
+async fn play_on_screen(setting: &Setting, mode: LoadMode) -> anyhow::Result<Outcome> {
+    let demo = Demo::new(setting, mode).await?;
     let mut screen = Screen::open();
     screen.found(&demo.snapshot, demo.listing_tokens().await?, demo.body_tokens().await?)?;
     let shown = demo.play(&mut |happening| screen.show(&happening)).await?;
     let mut all = Vec::new();
     for other in MODES.into_iter().filter(|other| *other != mode) {
-        all.push(Demo::new(dialect, other).await?.play(&mut |_| Ok(())).await?);
+        all.push(Demo::new(setting, other).await?.play(&mut |_| Ok(())).await?);
     }
     let at = MODES.iter().position(|it| *it == mode).unwrap_or_default();
     all.insert(at, shown);
@@ -94,10 +109,16 @@ struct Demo {
     mode: LoadMode,
     /// What the engine has committed and nobody was told yet.
     committed: Arc<Mutex<Vec<Event>>>,
+    /// Goes when the agent is gone.
+    _workshop: Workshop,
 }
 
 impl Demo {
-    async fn new(dialect: &Dialect, mode: LoadMode) -> anyhow::Result<Self> {
+    async fn new(setting: &Setting, mode: LoadMode) -> anyhow::Result<Self> {
+        let dialect = &setting.dialect;
+        let session = "demo".parse()?;
+        let workshop = Workshop::new(&session)?;
+        let commands = workshop.toolkit(&setting.executor);
         let catalog: Catalog = shop::catalog();
         let snapshot = catalog.refresh().await;
         let settings: Settings = dialect
@@ -116,7 +137,7 @@ impl Demo {
             // The run waits until what happened was shown.
             .limits(RunLimits::default().with_event_buffer(1))
             .engine(|engine| {
-                engine.token_counter(Arc::new(tokens::count)).sink(Arc::new(
+                engine.token_counter(Arc::new(tokens::count)).toolkit(commands).sink(Arc::new(
                     move |_: &SessionKey, event: &Event| {
                         sink.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
                     },
@@ -129,8 +150,8 @@ impl Demo {
         if reads_docs.iter().all(|tool| dialect.tool(tool).is_none()) {
             builder = builder.tool(shop::reading_tool());
         }
-        let (agent, session) = (builder.build()?, "demo".parse()?);
-        Ok(Self { agent, shop, snapshot, session, mode, committed })
+        let agent = builder.build()?;
+        Ok(Self { agent, shop, snapshot, session, mode, committed, _workshop: workshop })
     }
 
     /// What the names and descriptions of all skills cost in every request.

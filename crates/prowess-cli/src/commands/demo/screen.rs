@@ -10,7 +10,9 @@ use prowess_agent::AgentEvent;
 use prowess_catalog::Snapshot;
 use prowess_runtime::{LoadMode, Message, ToolCall, Usage};
 
+use super::ran::Ran;
 use super::shop::{Shop, euros};
+use super::words::{cut, grouped, wrapped};
 use super::{Happening, Played};
 use crate::replay::{LEAST, mode_name};
 use crate::report::counted;
@@ -171,22 +173,39 @@ impl Screen {
         is_error: bool,
         content: &str,
     ) -> anyhow::Result<()> {
-        let out = &mut self.out;
         if let Some(call) = self.calls.remove(call_id) {
             let line = safe_line(&format!("{} {}", call.name, call.arguments));
-            writeln!(out, "  {CALL}{}{CALL:#}", cut(&line, WIDTH - 2))?;
+            writeln!(self.out, "  {CALL}{}{CALL:#}", cut(&line, WIDTH - 2))?;
         }
-        if is_error {
-            writeln!(out, "{:INDENT$}{BAD}✗ {}{BAD:#}", "", safe_line(code))?;
-            let lines = wrapped(&safe_line(content), WIDTH - INDENT - MARK);
-            for line in lines.iter().take(SHOWN_LINES) {
-                writeln!(out, "{:INDENT$}{:MARK$}{line}", "", "")?;
-            }
-            if lines.len() > SHOWN_LINES {
-                writeln!(out, "{:INDENT$}{:MARK$}…", "", "")?;
-            }
-            return self.wait();
+        let ran = Ran::read(content);
+        match &ran {
+            _ if is_error => self.failed(code, content)?,
+            Some(ran) if ran.exit_code != 0 => self.failed(code, ran.stderr.trim_end())?,
+            Some(ran) => self.succeeded(&ran.stdout)?,
+            None => self.succeeded(content)?,
         }
+        if let Some(ran) = &ran {
+            for line in wrapped(&ran.isolation(), WIDTH - INDENT - MARK) {
+                writeln!(self.out, "{:INDENT$}{:MARK$}{DIM}{line}{DIM:#}", "", "")?;
+            }
+        }
+        self.wait()
+    }
+
+    fn failed(&mut self, code: &str, why: &str) -> anyhow::Result<()> {
+        let out = &mut self.out;
+        writeln!(out, "{:INDENT$}{BAD}✗ {}{BAD:#}", "", safe_line(code))?;
+        let lines = wrapped(&safe_line(why), WIDTH - INDENT - MARK);
+        for line in lines.iter().take(SHOWN_LINES) {
+            writeln!(out, "{:INDENT$}{:MARK$}{line}", "", "")?;
+        }
+        if lines.len() > SHOWN_LINES {
+            writeln!(out, "{:INDENT$}{:MARK$}…", "", "")?;
+        }
+        Ok(())
+    }
+
+    fn succeeded(&mut self, content: &str) -> anyhow::Result<()> {
         let first = safe_line(content.lines().next().unwrap_or_default());
         let more = content.lines().count().saturating_sub(1);
         let line = match more {
@@ -196,8 +215,7 @@ impl Screen {
                 cut(&first, WIDTH - INDENT - MARK - rest.chars().count()) + &rest
             }
         };
-        writeln!(out, "{:INDENT$}{GOOD}✓{GOOD:#} {line}", "")?;
-        self.wait()
+        Ok(writeln!(self.out, "{:INDENT$}{GOOD}✓{GOOD:#} {line}", "")?)
     }
 
     /// What it came to, in the mode that was shown and in the others.
@@ -248,85 +266,5 @@ fn stays(mode: LoadMode) -> &'static str {
         LoadMode::Session => "until they are unloaded",
         LoadMode::Turn => "until the turn ends",
         LoadMode::Once => "for one request",
-    }
-}
-
-/// `12,345`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// At most so many characters, with a sign where something is missing.
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
-}
-
-/// Lines of at most so many characters, broken between words where that is possible.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut room = width;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if room < width && length < room {
-            room -= length + 1;
-            if let Some(line) = lines.last_mut() {
-                line.push(' ');
-                line.push_str(word);
-            }
-            continue;
-        }
-        let characters: Vec<char> = word.chars().collect();
-        for piece in characters.chunks(width.max(1)) {
-            match lines.last_mut() {
-                Some(line) if line.is_empty() => line.extend(piece),
-                _ => lines.push(piece.iter().collect()),
-            }
-            room = width - piece.len();
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_are_grouped() {
-        for (number, expected) in
-            [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")]
-        {
-            assert_eq!(grouped(number), expected);
-        }
-    }
-
-    #[test]
-    fn lines_are_broken_between_words_and_long_words_anywhere() {
-        for (text, expected) in [
-            ("", vec![""]),
-            ("one two", vec!["one two"]),
-            ("one two three", vec!["one two", "three"]),
-            ("a longerword b", vec!["a", "longerwo", "rd b"]),
-        ] {
-            assert_eq!(wrapped(text, 8), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_cut_says_so() {
-        assert_eq!(cut("four", 4), "four");
-        assert_eq!(cut("four five", 6), "four…");
     }
 }

@@ -6,18 +6,18 @@
 use std::sync::{Mutex, PoisonError};
 
 use prowess_agent::{ModelError, ModelRequest, ModelResponse, Reply, ScriptedModel};
-use prowess_runtime::{Dialect, Message, Part, Role, ToolCall, Usage};
+use prowess_runtime::{Dialect, Message, Part, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
-use super::shop::{DOC, SKILL, telltale};
-use crate::commands::prompt::message_text;
-use crate::replay::{Encoder, cached};
-use crate::tokens;
+use super::meter::Meter;
+use super::ran::told;
+use super::shop::{DOC, NUMBERS, REFUNDS, telltale};
 
 /// What the user says, a turn each.
-pub(super) const TURNS: [&str; 2] = [
+pub(super) const TURNS: [&str; 3] = [
     "Order 1042 came in pieces. Please pay it back.",
     "1057 as well: its lid is missing. That was the last refund for today.",
+    "For the quiz on our parcels: what are the first ten Fibonacci numbers?",
 ];
 
 /// What the model is told first.
@@ -32,12 +32,28 @@ enum Act {
     Propose(u64, &'static str),
     /// If there is something to unload.
     Unload,
+    Load(&'static str),
+    Run,
     /// Its last word of a turn.
     Answer,
+    /// The same, about what has come of a run.
+    Tell,
+}
+
+impl Act {
+    /// The skill whose text says how that is done.
+    fn skill(self) -> Option<&'static str> {
+        match self {
+            Self::Find(_) | Self::Pay(_) | Self::Propose(..) => Some(REFUNDS),
+            Self::Load(skill) => Some(skill),
+            Self::Run => Some(NUMBERS),
+            Self::ReadDoc | Self::Unload | Self::Answer | Self::Tell => None,
+        }
+    }
 }
 
 /// The steps of all turns.
-const STEPS: [(&str, Act); 9] = [
+const STEPS: [(&str, Act); 12] = [
     ("A refund: there is a skill for that.", Act::Find(1042)),
     ("The skill points to a doc. I read only that one.", Act::ReadDoc),
     ("It is not much money. I simply pay it.", Act::Pay(1042)),
@@ -47,6 +63,9 @@ const STEPS: [(&str, Act); 9] = [
     ("It was paid, so it can be paid back.", Act::Propose(1057, "missing")),
     ("No more refunds: the skill can go.", Act::Unload),
     ("Both are proposed, and nothing is paid yet.", Act::Answer),
+    ("I could guess them. There is a skill, too.", Act::Load(NUMBERS)),
+    ("It says what to run. The sandbox is the place for it.", Act::Run),
+    ("", Act::Tell),
 ];
 
 const LOAD_AGAIN: &str = "The skill's text is gone, so I load it again.";
@@ -54,7 +73,7 @@ const LOAD_AGAIN: &str = "The skill's text is gone, so I load it again.";
 /// The model of the demo. It tells what a request costs, as a provider does: tokens are counted,
 /// and taken from an ideal prefix cache.
 pub(super) fn model(dialect: Dialect) -> ScriptedModel {
-    let player = Mutex::new(Player { dialect, at: 0, calls: 0, meter: Meter::default() });
+    let player = Mutex::new(Player::new(dialect));
     ScriptedModel::deciding(move |request| {
         let mut player = player.lock().unwrap_or_else(PoisonError::into_inner);
         player.reply(request).unwrap_or_else(Reply::error)
@@ -67,24 +86,33 @@ struct Player {
     at: usize,
     /// How many calls were made.
     calls: usize,
+    /// The skills that were loaded at some time.
+    loaded: Vec<&'static str>,
     meter: Meter,
 }
 
 impl Player {
+    fn new(dialect: Dialect) -> Self {
+        Self { dialect, at: 0, calls: 0, loaded: Vec::new(), meter: Meter::default() }
+    }
+
     fn reply(&mut self, request: &ModelRequest) -> Result<Reply, ModelError> {
-        let is_there = holds_skill(request);
-        let (said, act) = self.next_step(is_there)?;
+        let (said, act) = self.next_step(holds(request, REFUNDS))?;
         let mut parts = Vec::new();
         let mut calls = Vec::new();
-        let needs_skill = matches!(act, Act::Find(_) | Act::Pay(_) | Act::Propose(..));
-        if needs_skill && !is_there {
-            let again = self.calls > 0;
+        if let Some(skill) = act.skill().filter(|skill| !holds(request, skill)) {
+            let again = self.loaded.contains(&skill);
             if again {
                 parts.push(Part::Text { text: format!("{LOAD_AGAIN} ") });
             }
-            calls.push(self.load(again));
+            calls.push(self.load(skill, again));
+            self.loaded.push(skill);
         }
-        parts.push(Part::Text { text: said.to_owned() });
+        let text = match act {
+            Act::Tell => last_result(request).map(told).unwrap_or_default(),
+            _ => said.to_owned(),
+        };
+        parts.push(Part::Text { text });
         match act {
             Act::Find(order) => calls.push(("find_order".to_owned(), json!({"order": order}))),
             Act::Pay(order) => calls.push(("pay_refund".to_owned(), json!({"order": order}))),
@@ -93,8 +121,9 @@ impl Player {
                 calls.push(("propose_refund".to_owned(), arguments));
             }
             Act::ReadDoc => calls.push(self.read_doc()),
-            Act::Unload => calls.extend(self.own("unload_skill", &json!({"skill": SKILL}))),
-            Act::Answer => {}
+            Act::Unload => calls.extend(self.own("unload_skill", &json!({"skill": REFUNDS}))),
+            Act::Run => calls.push(run()),
+            Act::Load(_) | Act::Answer | Act::Tell => {}
         }
         for (tool, arguments) in calls {
             self.calls += 1;
@@ -131,10 +160,10 @@ impl Player {
         Some((name, Value::Object(renamed)))
     }
 
-    fn load(&self, again: bool) -> (String, Value) {
-        let arguments = match again {
-            true => json!({"skill": SKILL, "docs": [DOC]}),
-            false => json!({"skill": SKILL}),
+    fn load(&self, skill: &str, again: bool) -> (String, Value) {
+        let arguments = match again && skill == REFUNDS {
+            true => json!({"skill": skill, "docs": [DOC]}),
+            false => json!({"skill": skill}),
         };
         // Every dialect has this tool.
         self.own("load_skill", &arguments).unwrap_or_default()
@@ -142,43 +171,36 @@ impl Player {
 
     /// Reads the doc: with the tool for docs, with that for any resource, or with the host's own.
     fn read_doc(&self) -> (String, Value) {
-        self.own("skill_select_docs", &json!({"skill": SKILL, "docs": [DOC]}))
-            .or_else(|| self.own("load_skill_detail", &json!({"skill": SKILL, "resource": DOC})))
+        self.own("skill_select_docs", &json!({"skill": REFUNDS, "docs": [DOC]}))
+            .or_else(|| self.own("load_skill_detail", &json!({"skill": REFUNDS, "resource": DOC})))
             .unwrap_or_else(|| {
-                ("read_file".to_owned(), json!({"file_path": format!("{SKILL}/{DOC}")}))
+                ("read_file".to_owned(), json!({"file_path": format!("{REFUNDS}/{DOC}")}))
             })
     }
 }
 
-/// Whether the text of the skill is in a request, wherever it stands.
-fn holds_skill(request: &ModelRequest) -> bool {
+/// The script of [`NUMBERS`], as its text says.
+fn run() -> (String, Value) {
+    let arguments = json!({
+        "skill": NUMBERS,
+        "command": "python3 scripts/fib.py 10 out/fib.txt",
+        "output_files": ["out/fib.txt"],
+    });
+    ("skill_run".to_owned(), arguments)
+}
+
+/// Whether the text of a skill is in a request, wherever it stands.
+fn holds(request: &ModelRequest, skill: &str) -> bool {
+    let line = telltale(skill);
     let mut results = request.messages.iter().flat_map(Message::tool_results);
-    request.system.contains(telltale())
-        || results.any(|result| result.content.contains(telltale()))
-        || request.messages.iter().any(|message| message.text().contains(telltale()))
+    request.system.contains(line)
+        || results.any(|result| result.content.contains(line))
+        || request.messages.iter().any(|message| message.text().contains(line))
 }
 
-/// Counts what is sent and what comes back.
-#[derive(Default)]
-struct Meter {
-    encoder: Encoder,
-    requests: Vec<Vec<u32>>,
-}
-
-impl Meter {
-    fn usage(&mut self, request: &ModelRequest, reply: &Message) -> Result<Usage, ModelError> {
-        let tools = serde_json::to_string(&request.tools)
-            .map_err(|error| ModelError::InvalidRequest { message: error.to_string() })?;
-        let sent =
-            self.encoder.request(tokens::encode(&tools), request.system.clone(), &request.messages);
-        self.requests.push(sent);
-        let last = cached(&self.requests).pop().unwrap_or_default();
-        let mut usage = Usage::default();
-        usage.input_tokens = (last.cached + last.uncached) as u64;
-        usage.cached_input_tokens = last.cached as u64;
-        usage.output_tokens = tokens::count(&message_text(reply)) as u64;
-        Ok(usage)
-    }
+/// What the last call has brought.
+fn last_result(request: &ModelRequest) -> Option<&str> {
+    request.messages.iter().flat_map(Message::tool_results).last().map(|it| it.content.as_str())
 }
 
 #[cfg(test)]
@@ -186,35 +208,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_is_that_of_the_requests() -> Result<(), ModelError> {
-        let mut meter = Meter::default();
-        let reply = Message::assistant("Yes.");
-        let first = vec![Message::user("word ".repeat(2_000))];
-        let second = [first.clone(), vec![Message::user("more")]].concat();
-        let mut usage = |messages: &[Message]| {
-            let request = ModelRequest::new(messages.iter().cloned()).with_system("Be brief.");
-            meter.usage(&request, &reply)
-        };
-        let sent = |messages: &[Message]| -> usize {
-            let messages: usize =
-                messages.iter().map(|message| tokens::count(&message_text(message))).sum();
-            tokens::count("[]") + tokens::count("Be brief.") + messages
-        };
-        let one = usage(&first)?;
-        assert_eq!((one.input_tokens, one.cached_input_tokens), (sent(&first) as u64, 0));
-        let two = usage(&second)?;
-        assert_eq!(two.input_tokens, sent(&second) as u64);
-        let shared = sent(&first) as u64;
-        assert!(two.cached_input_tokens <= shared && two.cached_input_tokens + 128 > shared);
-        assert_eq!(two.output_tokens, tokens::count(&message_text(&reply)) as u64);
-        Ok(())
-    }
-
-    #[test]
     fn a_skill_is_known_by_a_line_of_its_body() {
         let request = |system: &str| ModelRequest::new([]).with_system(system);
-        assert!(telltale().len() > 20, "{}", telltale());
-        assert!(holds_skill(&request(&format!("# Refunds\n{}\n", telltale()))));
-        assert!(!holds_skill(&request("loaded: refunds")));
+        for skill in [REFUNDS, NUMBERS] {
+            assert!(telltale(skill).len() > 20, "{}", telltale(skill));
+            assert!(holds(&request(&format!("# Text\n{}\n", telltale(skill))), skill));
+            assert!(!holds(&request("loaded: refunds, python-math"), skill));
+        }
+        assert!(!holds(&request(telltale(REFUNDS)), NUMBERS));
     }
 }

@@ -8,15 +8,26 @@ use prowess_runtime::{Tool, ToolDeclaration, ToolOutcome, tool_fn};
 use serde_json::{Value, json};
 
 /// The skill that the demo is about…
-pub(super) const SKILL: &str = "refunds";
+pub(super) const REFUNDS: &str = "refunds";
 /// …and its doc.
 pub(super) const DOC: &str = "references/limits.md";
+/// The skill that has something to run.
+pub(super) const NUMBERS: &str = "python-math";
+
+/// A file that stands among the examples.
+macro_rules! example {
+    ($path:literal) => {
+        include_str!(concat!("../../../../../examples/skills/", $path))
+    };
+}
 
 /// The files of the skills: folder, path, text.
-const FILES: [(&str, &str, &str); 5] = [
-    (SKILL, "SKILL.md", include_str!("../../../demo/refunds/SKILL.md")),
-    (SKILL, DOC, include_str!("../../../demo/refunds/references/limits.md")),
+const FILES: [(&str, &str, &str); 7] = [
+    (REFUNDS, "SKILL.md", include_str!("../../../demo/refunds/SKILL.md")),
+    (REFUNDS, DOC, include_str!("../../../demo/refunds/references/limits.md")),
     ("late-parcels", "SKILL.md", include_str!("../../../demo/late-parcels/SKILL.md")),
+    (NUMBERS, "SKILL.md", example!("python-math/SKILL.md")),
+    (NUMBERS, "scripts/fib.py", example!("python-math/scripts/fib.py")),
     ("thank-you-notes", "SKILL.md", include_str!("../../../demo/thank-you-notes/SKILL.md")),
     ("weekly-report", "SKILL.md", include_str!("../../../demo/weekly-report/SKILL.md")),
 ];
@@ -33,9 +44,9 @@ pub(super) fn catalog() -> Catalog {
     Catalog::builder().source(FILES.into_iter().fold(MemorySource::new("demo"), add)).build()
 }
 
-/// A line by which one knows that the text of [`SKILL`] is there.
-pub(super) fn telltale() -> &'static str {
-    let text = FILES.iter().find(|(folder, path, _)| (*folder, *path) == (SKILL, "SKILL.md"));
+/// A line by which one knows that the text of a skill is there.
+pub(super) fn telltale(skill: &str) -> &'static str {
+    let text = FILES.iter().find(|(folder, path, _)| (*folder, *path) == (skill, "SKILL.md"));
     text.and_then(|(_, _, text)| text.lines().rfind(|line| !line.is_empty())).unwrap_or_default()
 }
 
