@@ -32,21 +32,23 @@ impl Traces {
     }
 }
 
-/// Processes whose parent this is, also those whose own has gone, and supervisors.
+/// Processes whose parent this is, also those whose own has gone.
 fn children() -> usize {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let texts = threads.filter_map(|it| std::fs::read_to_string(it.path().join("children")).ok());
-    let count: usize = texts.map(|text| text.split_whitespace().count()).sum();
-    count + usize::from(support::is_running("prowess-supervisor"))
+    texts.map(|text| text.split_whitespace().count()).sum()
 }
 
+/// The groups of supervisors that have gone; others on this machine may have runs, too.
 fn cgroups(folder: &Path, depth: usize) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
     folders
         .map(|entry| {
-            let is_ours = entry.file_name().to_string_lossy().starts_with("prowess-");
-            usize::from(is_ours) + if depth < 4 { cgroups(&entry.path(), depth + 1) } else { 0 }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let owner = name.strip_prefix("prowess-").and_then(|it| it.split_once('-'));
+            let is_left = owner.is_some_and(|(pid, _)| !Path::new("/proc").join(pid).exists());
+            usize::from(is_left) + if depth < 4 { cgroups(&entry.path(), depth + 1) } else { 0 }
         })
         .sum()
 }
@@ -72,7 +74,6 @@ async fn two_hundred_runs_and_twenty_timeouts_leave_nothing_behind() {
         let run = |line: &str| Run::new(&workspace, Command::Shell(line.to_owned()));
         executor.run(run(":")).await.unwrap();
         let before = Traces::of(&ground);
-        assert_eq!(before.cgroups, 0, "{before:?}");
         for at in 0..200 {
             let outcome = executor.run(run(":")).await.unwrap();
             assert_eq!(outcome.exit_code, 0, "{tier:?} {at}");
