@@ -4,6 +4,7 @@
 mod agent;
 mod disclosure;
 mod discovery;
+mod exec;
 mod format;
 mod measure;
 mod remote;
@@ -26,6 +27,7 @@ const BENCHES: &[Bench] = &[
     ("agent", agent::run),
     ("disclosure", disclosure::run),
     ("discovery", discovery::run),
+    ("exec", exec::run),
     ("format", format::run),
     ("remote", remote::run),
     ("runtime", runtime::run),

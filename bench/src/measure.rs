@@ -32,6 +32,20 @@ pub(crate) fn medians<const N: usize>(contenders: [Contender<'_>; N]) -> [f64; N
     })
 }
 
+/// The median seconds of each contender for things that take long: every turn is one call.
+pub(crate) fn turns<const N: usize>(rounds: usize, contenders: [Contender<'_>; N]) -> [f64; N] {
+    let mut samples: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
+    for _ in 0..rounds {
+        for at in 0..N {
+            samples[at].push(seconds(contenders[at], 1));
+        }
+    }
+    samples.map(|mut samples| {
+        samples.sort_by(f64::total_cmp);
+        samples[rounds / 2]
+    })
+}
+
 fn seconds(contender: Contender<'_>, calls: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {

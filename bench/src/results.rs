@@ -50,6 +50,12 @@ impl Row {
         )
     }
 
+    /// A count that must be zero.
+    pub(crate) fn none(what: &str, count: usize, detail: &str) -> Self {
+        let verdict = if count == 0 { Verdict::Pass } else { Verdict::Fail };
+        Self::new(what, "0".to_owned(), format!("{count} ({detail})"), verdict)
+    }
+
     /// A row whose peer is not there.
     pub(crate) fn not_measured(what: &str, goal: &str, why: &str) -> Self {
         Self::new(what, goal.to_owned(), why.to_owned(), Verdict::NotMeasured)

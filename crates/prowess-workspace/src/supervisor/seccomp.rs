@@ -303,6 +303,7 @@ fn by_argument(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, NoF
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
