@@ -126,7 +126,22 @@ const METADATA: &[i64] = &[
     SYS_FILE_SETATTR,
 ];
 
+/// What tells of files elsewhere what Landlock does not judge: who uses them, and what is noted
+/// beside their content. Programs go on without it, as they do on file systems that lack it.
+const UNSUPPORTED: &[i64] = &[
+    libc::SYS_fanotify_mark,
+    libc::SYS_getxattr,
+    libc::SYS_inotify_add_watch,
+    libc::SYS_lgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
+    SYS_GETXATTRAT,
+    SYS_LISTXATTRAT,
+];
+
 const SYS_SETXATTRAT: i64 = 463;
+const SYS_GETXATTRAT: i64 = 464;
+const SYS_LISTXATTRAT: i64 = 465;
 const SYS_REMOVEXATTRAT: i64 = 466;
 const SYS_FILE_SETATTR: i64 = 469;
 
@@ -167,9 +182,10 @@ pub(crate) struct Rules {
 #[error("the filter of system calls cannot be made: {0}")]
 pub(crate) struct NoFilter(String);
 
-/// The filters, to be applied in this order: what fails with "not permitted", and what does as if
-/// the kernel did not know it.
-pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
+/// The filters, to be applied in this order: what fails with "not permitted", what does as if the
+/// kernel did not know it, what does as if the file system could not do it, and what is not done
+/// though it does not fail.
+pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 4], NoFilter> {
     let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     // A program of the user that anybody could run would outlive the sandbox.
     for (call, argument) in MODES.iter().chain(MODES_HERE) {
@@ -225,8 +241,21 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
     denied.insert(libc::SYS_ioctl, ioctls);
     // The C library asks for this one first, and then takes the older one, which can be judged.
     let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok([filter(denied, libc::EPERM)?, filter(unknown, libc::ENOSYS)?])
+    let unsupported = UNSUPPORTED.iter().filter(|_| rules.tier == Tier::T1);
+    let unsupported = unsupported.map(|call| (*call, Vec::new())).collect();
+    // What a process has open, its supervisor must be able to see.
+    let op = SeccompCmpOp::Eq;
+    let hides = condition(0, SeccompCmpArgLen::Dword, op, PR_SET_DUMPABLE)?;
+    let pretended = BTreeMap::from([(libc::SYS_prctl, vec![rule(vec![hides])?])]);
+    Ok([
+        filter(denied, libc::EPERM)?,
+        filter(unknown, libc::ENOSYS)?,
+        filter(unsupported, libc::EOPNOTSUPP)?,
+        filter(pretended, 0)?,
+    ])
 }
+
+const PR_SET_DUMPABLE: u64 = 4;
 
 const PRIO_USER: u64 = 2;
 const IOPRIO_USER: u64 = 3;
