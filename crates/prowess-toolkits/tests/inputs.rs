@@ -300,3 +300,24 @@ async fn only_so_many_inputs_are_taken() {
     let outcome = world.run_with(":", inputs(3)).await;
     assert_eq!(refusal(&outcome).0, "invalid_arguments");
 }
+
+/// Nothing is silently replaced, and nothing comes in with what may not.
+#[tokio::test]
+async fn inputs_are_refused_together_before_one_of_them_comes_in() {
+    let plan = Plan::new().sharing().file("shared/a/x", "A").file("shared/b/x", "B");
+    let world = loaded(plan.file("elsewhere/secret", "s")).await;
+    let (a, b) = (json!({"from": host(&world, "shared/a/x")}), host(&world, "shared/b/x"));
+    let secret = json!({"from": host(&world, "elsewhere/secret")});
+    let table = [
+        (json!([a, {"from": b}]), "invalid_arguments"),
+        (json!([a, {"from": b, "to": "inputs/x"}]), "invalid_arguments"),
+        (json!([a, secret]), "input_not_allowed"),
+    ];
+    for (inputs, code) in table {
+        let refused = world.run_with(SHOW, json!({"inputs": inputs})).await;
+        assert_eq!(refusal(&refused).0, code, "{inputs}");
+        assert_eq!(stdout(&world.run_with(SHOW, json!({})).await), "", "{inputs}");
+    }
+    let both = json!({"inputs": [a, {"from": b, "to": "inputs/y"}]});
+    assert_eq!(stdout(&world.run_with(SHOW, both).await), "./inputs/x=A\n./inputs/y=B\n");
+}

@@ -126,6 +126,28 @@ async fn skills_and_metadata_cannot_be_written() {
     );
 }
 
+/// A `.venv` that belongs to the skill was hashed with it.
+#[tokio::test]
+async fn the_own_venv_of_a_skill_cannot_be_written() {
+    let ground = Ground::new();
+    let venv = ground.workspace().join("skills/demo/.venv");
+    let line = "cd $SKILLS_DIR/demo/.venv && chmod -R u+w . && echo changed > tool && echo broken";
+    let set = |mode| {
+        set_mode(&venv, 0o700);
+        std::fs::write(venv.join("tool"), "text").unwrap();
+        theirs(&venv.join("tool"));
+        set_mode(&venv, mode);
+    };
+    for tier in TIERS {
+        set(0o555);
+        assert!(!said(&ground.run(tier, line).await).contains("broken"), "{tier:?}");
+        assert_eq!(std::fs::read_to_string(venv.join("tool")).unwrap(), "text", "{tier:?}");
+        set(0o700);
+        let control = "cd $SKILLS_DIR/demo/.venv && echo changed > tool && echo done";
+        assert!(said(&ground.run(tier, control).await).contains("done"), "{tier:?}");
+    }
+}
+
 /// Trap 4.
 #[tokio::test]
 async fn modes_owners_and_times_elsewhere_cannot_be_changed() {
@@ -149,6 +171,30 @@ async fn modes_owners_and_times_elsewhere_cannot_be_changed() {
     let line = format!("stat -c %s {} && echo broken", secret.display());
     attack_on(&ground, &line, &[Tier::T2]).await;
     assert!(said(&ground.run(Tier::T1, &line).await).contains("broken"));
+}
+
+/// Landlock does not judge who is told of changes, nor what is noted beside a file.
+#[tokio::test]
+async fn files_elsewhere_cannot_be_watched() {
+    let ground = Ground::new();
+    let outside = ground.at("outside").display().to_string();
+    let watch = format!(
+        "python3 -c 'import ctypes\n\
+         libc = ctypes.CDLL(None)\n\
+         told = libc.inotify_add_watch(libc.inotify_init1(0), b\"{outside}\", 0xfff)\n\
+         print(\"broken\" if told >= 0 else \"\")'"
+    );
+    attack(&ground, &watch).await;
+    let secret = ground.at("outside/secret");
+    if has_xattrs(&secret) {
+        rustix::fs::setxattr(&secret, "user.secret", b"broken", rustix::fs::XattrFlags::empty())
+            .unwrap();
+        let path = secret.display();
+        let read = format!(
+            "python3 -c 'import os; print(os.getxattr(\"{path}\", \"user.secret\"), os.listxattr(\"{path}\"))' 2>/dev/null"
+        );
+        attack(&ground, &read).await;
+    }
 }
 
 /// Not every file system has them.
@@ -564,6 +610,40 @@ async fn only_so_much_disk_can_be_filled() {
     }
 }
 
+/// What has no name any more is on the disk as long as somebody has it.
+#[tokio::test]
+async fn files_without_a_name_fill_the_disk_too() {
+    let ground = Ground::new();
+    let write = "import os, time\n\
+         held = []\n\
+         for i in range(12):\n  \
+         file = open(os.environ[\"WORK_DIR\"] + \"/x\", \"w+b\")\n  \
+         os.unlink(file.name)\n  \
+         file.write(b\"x\" * 3000000)\n  \
+         file.flush()\n";
+    let opened = format!("python3 -c '{write}  held.append(file)\ntime.sleep(5)'; echo broken");
+    let mapped = format!(
+        "python3 -c 'import mmap\n{write}  held.append(mmap.mmap(file.fileno(), 0))\n  file.close()\ntime.sleep(5)'; echo broken"
+    );
+    let hidden = format!(
+        "python3 -c 'import ctypes\nctypes.CDLL(None).prctl(4, 0)\n{write}  held.append(file)\ntime.sleep(5)'; echo broken"
+    );
+    let control = ground.unprotected(&opened);
+    assert!(String::from_utf8_lossy(&control.stdout).contains("broken"), "{control:?}");
+    for tier in TIERS {
+        for line in [&opened, &mapped, &hidden] {
+            let limit = |run: &mut prowess_workspace::Run<'_>| run.limits.disk_bytes = 20 << 20;
+            let outcome = ground.run_with(tier, line, limit).await.unwrap();
+            assert!(!said(&outcome).contains("broken"), "{tier:?} {line} {}", said(&outcome));
+            assert_eq!(outcome.limits_hit, [LimitHit::Disk], "{tier:?} {line}");
+        }
+        // What fits may be without a name.
+        let limit = |run: &mut prowess_workspace::Run<'_>| run.limits.disk_bytes = 60 << 20;
+        let outcome = ground.run_with(tier, &opened.replace("(5)", "(1)"), limit).await.unwrap();
+        assert!(said(&outcome).contains("broken"), "{tier:?} {}", said(&outcome));
+    }
+}
+
 #[tokio::test]
 async fn endless_output_is_drained_and_counted() {
     let ground = Ground::new();
@@ -680,6 +760,43 @@ async fn whoever_stops_waiting_ends_the_run() {
         }
         assert!(eventually(|| !is_running(&format!(": {marker};"))), "{tier:?}");
     }
+}
+
+/// A supervisor that is killed takes the command with it, whoever the command runs as.
+#[tokio::test]
+async fn a_command_ends_with_its_supervisor() {
+    let ground = Ground::new();
+    for tier in TIERS {
+        let words = format!("sleep\0{}.86{}", tier as u8 + 50, std::process::id());
+        let line = format!("exec {}", words.replace('\0', " "));
+        let end = move || {
+            assert!(eventually(|| is_running(&words)));
+            let is_meant = |words: &str| words.contains("__prowess-supervisor\0run");
+            let supervisor = ancestors(&words).find(|(_, words)| is_meant(words)).unwrap().0;
+            let killed = std::process::Command::new("kill").args(["-9", &supervisor]).status();
+            assert!(killed.unwrap().success());
+            eventually(|| !is_running(&words))
+        };
+        let ended = tokio::task::spawn_blocking(end);
+        let (run, ended) = tokio::join!(ground.run_with(tier, &line, |_| {}), ended);
+        assert!(ended.unwrap(), "{tier:?}: it goes on");
+        assert_eq!(run.unwrap_err().code(), "run_lost", "{tier:?}");
+    }
+}
+
+/// The processes above one that has these words, each with its own words.
+fn ancestors(words: &str) -> impl Iterator<Item = (String, String)> {
+    let of = |pid: &str| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        (pid.to_owned(), String::from_utf8_lossy(&words).into_owned())
+    };
+    let names = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut all = names.map(|it| of(&it.file_name().to_string_lossy()));
+    let first = all.find(|(_, found)| found.starts_with(words));
+    std::iter::successors(first, move |(pid, _)| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Some(of(stat.rsplit_once(')')?.1.split_whitespace().nth(1)?)).filter(|it| it.0 != "0")
+    })
 }
 
 #[tokio::test]

@@ -174,7 +174,12 @@ impl Fields {
         };
         let seconds = seconds.filter(|seconds| seconds.is_finite());
         let seconds = seconds.ok_or_else(|| self.wrong(name, "a number of seconds"))?;
-        Ok(Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()))
+        // What is too long to be a time is as long as there are.
+        let time = match seconds > 0.0 {
+            true => Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+            false => Duration::ZERO,
+        };
+        Ok(Some(time).filter(|time| !time.is_zero()))
     }
 
     fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, String> {

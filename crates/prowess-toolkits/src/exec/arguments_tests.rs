@@ -125,6 +125,10 @@ fn no_time_limit_means_the_default_one() {
         (json!(10), Some(Duration::from_secs(10))),
         (json!("10"), Some(Duration::from_secs(10))),
         (json!(0.25), Some(Duration::from_millis(250))),
+        (json!(1e300), Some(Duration::MAX)),
+        (json!(u64::MAX), Some(Duration::MAX)),
+        (json!("-1e300"), None),
+        (json!(1e-30), None),
     ] {
         assert_eq!(parse(json!({"timeout": timeout})).unwrap().timeout, expected, "{timeout}");
     }
@@ -146,6 +150,8 @@ fn wrong_arguments_are_named_with_the_remedy() {
         (json!({"env": "x"}), "'env' must be an object"),
         (json!({"env": {"A": {}}}), "'env.A' must be a string"),
         (json!({"timeout": "soon"}), "'timeout' must be a number of seconds"),
+        (json!({"timeout": "NaN"}), "'timeout' must be a number of seconds"),
+        (json!({"timeout": "inf"}), "'timeout' must be a number of seconds"),
         (json!({"inputs": "x"}), "'inputs' must be a list of objects"),
         (json!({"inputs": [1]}), "'inputs' must be a list of objects"),
         (json!({"inputs": [{"to": "x"}]}), "inputs[0].from is required"),

@@ -153,11 +153,20 @@ impl Staging<'_> {
         }
         let places = Places { workspace: self.workspace.path(), run_dir: Some(self.run_dir) };
         // All of them are understood before one of them is brought.
-        let mut understood = Vec::with_capacity(inputs.len());
+        let mut understood: Vec<(&InputArguments, From, WorkspacePath)> = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
             let said = |cause: String| invalid(format!("inputs[{at}]: {cause}"));
             let from = From::parse(&input.from).map_err(said)?;
             let to = destination(&input.to, &from, places).map_err(said)?;
+            if let Some(other) = understood.iter().position(|(_, _, taken)| *taken == to) {
+                let cause = format!("inputs[{other}] goes to '{to}' too; say 'to' for one of them");
+                return Err(said(cause));
+            }
+            if let From::Host(path) = &from
+                && allowed_folder(&self.settings.host_inputs, path).is_none()
+            {
+                return Err(self.not_allowed(&input.from));
+            }
             understood.push((input, from, to));
         }
         let mut warnings = Vec::new();

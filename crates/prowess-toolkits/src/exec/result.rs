@@ -45,7 +45,7 @@ impl Answer<'_> {
         let mut fields = Map::new();
         for (name, captured) in [("stdout", self.stdout), ("stderr", self.stderr)] {
             let text = captured.text(limit);
-            if captured.total_bytes > limit as u64 {
+            if captured.total_bytes > limit as u64 || captured.is_cut() {
                 let total = captured.total_bytes;
                 self.warnings.push(format!("{name} truncated ({total} bytes)"));
             }

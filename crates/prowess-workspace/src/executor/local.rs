@@ -149,7 +149,11 @@ impl LocalExecutor {
         if let Some(skill) = run.skill {
             writable.push(format!("skills/{skill}/.venv"));
         }
-        writable.retain(|name| run.workspace.join(name).is_dir());
+        // A skill's own `.venv` is staged like the rest of it: nobody may write it.
+        writable.retain(|name| {
+            let about = run.workspace.join(name).symlink_metadata();
+            about.is_ok_and(|it| it.is_dir() && (it.mode() & 0o200 != 0 || !name.contains('/')))
+        });
         let argv = match &run.command {
             Command::Shell(line) => ["/bin/bash", "-c", line].map(str::to_owned).into(),
             Command::Program(words) if words.is_empty() => {

@@ -46,22 +46,47 @@ impl Captured {
     /// assert_eq!(captured.text(4), "01\n[... 6 bytes left out ...]\n89");
     /// ```
     pub fn text(&self, limit: usize) -> String {
-        let kept = self.head.len() + self.tail.len();
-        if kept <= limit && !self.is_cut() {
-            let mut all = self.head.clone();
-            all.extend_from_slice(&self.tail);
-            return String::from_utf8_lossy(&all).into_owned();
+        if !self.is_cut() {
+            let all = [self.head.as_slice(), self.tail.as_slice()].concat();
+            let text = String::from_utf8_lossy(&all);
+            if text.len() <= limit {
+                return text.into_owned();
+            }
         }
         let half = limit / 2;
-        let end = if self.tail.is_empty() { &self.head } else { &self.tail };
-        let head = whole_head(&self.head[..half.min(self.head.len())]);
-        let tail = whole_tail(&end[end.len().saturating_sub(limit - half)..]);
-        let left_out = self.total_bytes - (head.len() + tail.len()) as u64;
-        format!(
-            "{}\n[... {left_out} bytes left out ...]\n{}",
-            String::from_utf8_lossy(head),
-            String::from_utf8_lossy(tail)
-        )
+        let (head, used) = beginning(&self.head, half);
+        let end = if self.tail.is_empty() { &self.head[used..] } else { &self.tail };
+        let (tail, last) = ending(end, limit - half);
+        let left_out = self.total_bytes - (used + last) as u64;
+        format!("{head}\n[... {left_out} bytes left out ...]\n{tail}")
+    }
+}
+
+/// The beginning as a text of at most so many bytes, and how many bytes it stands for. What is no
+/// UTF-8 becomes longer when it is replaced.
+fn beginning(bytes: &[u8], most: usize) -> (String, usize) {
+    let mut bytes = whole_head(&bytes[..most.min(bytes.len())]);
+    loop {
+        let text = String::from_utf8_lossy(bytes);
+        // A byte becomes three at most.
+        let excess = text.len().saturating_sub(most).div_ceil(3);
+        if excess == 0 {
+            return (text.into_owned(), bytes.len());
+        }
+        bytes = whole_head(&bytes[..bytes.len() - excess]);
+    }
+}
+
+/// The same for the end.
+fn ending(bytes: &[u8], most: usize) -> (String, usize) {
+    let mut bytes = whole_tail(&bytes[bytes.len().saturating_sub(most)..]);
+    loop {
+        let text = String::from_utf8_lossy(bytes);
+        let excess = text.len().saturating_sub(most).div_ceil(3);
+        if excess == 0 {
+            return (text.into_owned(), bytes.len());
+        }
+        bytes = whole_tail(&bytes[excess..]);
     }
 }
 
@@ -191,4 +216,39 @@ pub(crate) fn drain(
         }
     }
     Ok(captures.map(Capture::finish))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Captured;
+
+    fn captured(bytes: &[u8]) -> Captured {
+        Captured { head: bytes.to_vec(), tail: Vec::new(), total_bytes: bytes.len() as u64 }
+    }
+
+    #[test]
+    fn a_text_is_no_longer_than_asked_for_whatever_the_bytes() {
+        let note =
+            |text: &str| text.find("\n[...").map(|at| (at, text.rfind("]\n").unwrap_or(0) + 2));
+        for bytes in [
+            vec![0xff; 100],
+            vec![0x80; 1000],
+            "ä€😀".repeat(99).into_bytes(),
+            [vec![b'a'; 60], vec![0xff; 60]].concat(),
+            [vec![0xff; 60], vec![b'a'; 60]].concat(),
+        ] {
+            for limit in 0..150 {
+                let text = captured(&bytes).text(limit);
+                let Some((head, tail)) = note(&text) else {
+                    assert!(text.len() <= limit && text == String::from_utf8_lossy(&bytes));
+                    continue;
+                };
+                assert!(head + text.len() - tail <= limit, "{limit} {text}");
+            }
+        }
+        // Up to the limit all of it is there.
+        assert_eq!(captured(&[0xff; 10]).text(30), "\u{fffd}".repeat(10));
+        assert!(captured(&[0xff; 10]).text(29).contains(" bytes left out"));
+        assert_eq!(captured("aäb".as_bytes()).text(3), "a\n[... 2 bytes left out ...]\nb");
+    }
 }

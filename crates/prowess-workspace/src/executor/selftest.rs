@@ -329,7 +329,13 @@ fn protections(
     };
     let memory = match (hoard.together, hoard.alone) {
         (true, true) => Protection::new(Enforcement::None, "nothing"),
-        (true, false) => Protection::new(Enforcement::Partial, "a limit for each process"),
+        (true, false) => Protection::new(
+            Enforcement::Partial,
+            match hoard.shared {
+                true => "a limit for each process; none for memory that processes share",
+                false => "a limit for each process",
+            },
+        ),
         (false, _) => Protection::new(Enforcement::Enforced, "a cgroup"),
     };
     let ending = by("a namespace of processes", "the supervisor, which all processes fall to");

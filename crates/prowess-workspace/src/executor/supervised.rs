@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::local::io as failed;
 use super::output::drain;
 use super::{Captured, ExecError, Watcher};
-use crate::supervisor::{ASKED, Ended, Order, RUN, Report, receive, send, send_bytes};
+use crate::supervisor::{ASKED, Ended, Order, RUN, Report, later, receive, send, send_bytes};
 
 /// How long a supervisor may take beyond the time of its command.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -67,7 +67,8 @@ pub(crate) fn supervise(
             })?,
     );
     let told = send(&control, order).and_then(|()| send_bytes(&control, stdin));
-    let deadline = begun + order.limits.wall + order.limits.grace + PATIENCE;
+    let limits = &order.limits;
+    let deadline = later(later(begun, limits.wall), limits.grace) + PATIENCE;
     let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
     let captured = drain(stdout, stderr, order.limits.output_bytes, watcher, deadline);
     let [stdout, stderr] = captured.map_err(failed("reading what the command writes"))?;

@@ -63,6 +63,8 @@ pub(crate) struct Hoard {
     pub(crate) together: bool,
     /// By one process.
     pub(crate) alone: bool,
+    /// By one process, as memory that it could share.
+    pub(crate) shared: bool,
 }
 
 /// What is said in an argument, and answered on the standard output.
@@ -76,7 +78,8 @@ pub(crate) fn main(words: &[&str]) -> ExitCode {
             Ok(bytes) => answer(&hoard(bytes)),
             Err(_) => ExitCode::FAILURE,
         },
-        ["fill", bytes] => fill(bytes.parse().unwrap_or(0)),
+        ["fill", bytes] => fill(vec(bytes.parse().unwrap_or(0))),
+        ["fill-shared", bytes] => fill(shared(bytes.parse().unwrap_or(0))),
         ["daemon", held] => {
             let _ = rustix::process::setsid();
             exit(
@@ -215,17 +218,14 @@ const HOARDERS: u64 = 3;
 
 /// Takes more memory than there is: half of it, three times; and twice of it, once.
 fn hoard(limit: u64) -> Hoard {
-    let together = filled(limit / 2, HOARDERS) == HOARDERS;
-    Hoard { together, alone: together && filled(limit * 2, 1) == 1 }
+    let together = filled("fill", limit / 2, HOARDERS) == HOARDERS;
+    let alone = together && filled("fill", limit * 2, 1) == 1;
+    Hoard { together, alone, shared: together && filled("fill-shared", limit * 2, 1) == 1 }
 }
 
-fn filled(bytes: u64, processes: u64) -> u64 {
+fn filled(how: &str, bytes: u64, processes: u64) -> u64 {
     let start = || {
-        again(&["fill", &bytes.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .ok()
+        again(&[how, &bytes.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()
     };
     let mut children: Vec<_> = (0..processes).filter_map(|_| start()).collect();
     let mut count = 0;
@@ -241,15 +241,36 @@ fn filled(bytes: u64, processes: u64) -> u64 {
     count
 }
 
-/// Takes memory, says so, and keeps it until nobody listens.
-fn fill(bytes: usize) -> ExitCode {
+/// So much memory.
+fn vec(bytes: usize) -> Option<Vec<u8>> {
     let mut memory: Vec<u8> = Vec::new();
-    if memory.try_reserve_exact(bytes).is_err() {
-        return ExitCode::FAILURE;
-    }
+    memory.try_reserve_exact(bytes).ok()?;
     memory.resize(bytes, 1);
-    let said = std::io::stdout().write_all(&[std::hint::black_box(&memory)[bytes / 2]]);
+    Some(memory)
+}
+
+/// So much memory that other processes could see, in files that have no name.
+fn shared(bytes: usize) -> Option<Vec<std::fs::File>> {
+    const PART: usize = 1 << 20;
+    let part = vec![1; PART];
+    let make = |_| {
+        let name = "prowess-canary";
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let mut file = std::fs::File::from(rustix::fs::memfd_create(name, flags).ok()?);
+        // Below the limit of a single file.
+        (0..16).try_for_each(|_| file.write_all(&part)).ok()?;
+        Some(file)
+    };
+    (0..bytes.div_ceil(16 * PART)).map(make).collect()
+}
+
+/// Has memory, says so, and keeps it until nobody listens.
+fn fill<T>(memory: Option<T>) -> ExitCode {
+    let Some(memory) = memory else { return ExitCode::FAILURE };
+    let memory = std::hint::black_box(memory);
+    let said = std::io::stdout().write_all(&[1]);
     let said = said.and_then(|()| std::io::stdout().flush());
     let _ = std::io::stdin().read(&mut [0]);
+    drop(memory);
     exit(said.is_ok())
 }

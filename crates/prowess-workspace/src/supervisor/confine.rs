@@ -124,7 +124,8 @@ fn limit(order: &Order, groups: Groups) -> rustix::io::Result<()> {
     set(Resource::Fsize, limits.file_bytes)?;
     set(Resource::Nofile, limits.open_files)?;
     // At the lower number it is told, at the higher one killed.
-    let cpu = Rlimit { current: Some(limits.cpu_seconds), maximum: Some(limits.cpu_seconds + 1) };
+    let most = limits.cpu_seconds.saturating_add(1);
+    let cpu = Rlimit { current: Some(limits.cpu_seconds), maximum: Some(most) };
     setrlimit(Resource::Cpu, cpu)?;
     if !groups.memory {
         set(Resource::Data, limits.memory_bytes)?;

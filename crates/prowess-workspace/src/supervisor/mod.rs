@@ -24,6 +24,7 @@ pub(crate) use cgroup::start_time;
 pub(crate) use order::{
     Ended, Groups, Identity, Order, Report, VERSION, receive, send, send_bytes,
 };
+pub(crate) use run::later;
 
 /// The first argument by which a program is asked to be the supervisor.
 pub(crate) const ASKED: &str = "__prowess-supervisor";

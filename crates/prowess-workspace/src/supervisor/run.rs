@@ -155,6 +155,8 @@ fn start(order: &Order, stdin: &[u8], cgroups: &Cgroups, progress: &File) -> io:
                     progress.say(&cause);
                     Errno::PERM
                 })?;
+                // Becoming somebody else has undone it.
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
                 progress.say(READY);
                 Ok(())
             };
@@ -249,12 +251,13 @@ fn watch(
     let pidfd = pidfd.map_err(|error| failed(error.into()))?;
     // Of namespaces, the two processes that hold them end when the command does.
     let depth = if order.tier == Tier::T2 { 2 } else { 0 };
+    let over = later(begun, order.limits.wall);
     let mut ending: Option<Instant> = None;
     let mut timed_out = false;
     let mut limits_hit = Vec::new();
     let mut look = begun + LOOK_EVERY;
     loop {
-        let deadline = ending.unwrap_or(begun + order.limits.wall);
+        let deadline = ending.unwrap_or(over);
         let wait = deadline.min(look).saturating_duration_since(Instant::now());
         let (has_ended, is_alone) =
             wait_for(pidfd.as_fd(), control.as_fd(), wait).map_err(failed)?;
@@ -269,7 +272,7 @@ fn watch(
             timed_out = true;
             limits_hit.push(LimitHit::Wall);
             processes::ask_to_end(depth);
-            ending = Some(Instant::now() + order.limits.grace);
+            ending = Some(later(Instant::now(), order.limits.grace));
         }
         if Instant::now() >= look {
             let started = Instant::now();
@@ -285,6 +288,12 @@ fn watch(
     let status = child.wait().unwrap_or(ExitStatus::from_raw(libc::SIGKILL));
     let exit_code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     Ok(Ended { exit_code, timed_out, limits_hit, groups: Default::default(), survivors: 0 })
+}
+
+/// A moment so much later, or as late as never.
+pub(crate) fn later(moment: Instant, by: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    moment + by.min(NEVER)
 }
 
 /// Whether the command has ended, and whether nobody waits for it any more.

@@ -126,7 +126,22 @@ const METADATA: &[i64] = &[
     SYS_FILE_SETATTR,
 ];
 
+/// What tells of files elsewhere what Landlock does not judge: who uses them, and what is noted
+/// beside their content. Programs go on without it, as they do on file systems that lack it.
+const UNSUPPORTED: &[i64] = &[
+    libc::SYS_fanotify_mark,
+    libc::SYS_getxattr,
+    libc::SYS_inotify_add_watch,
+    libc::SYS_lgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
+    SYS_GETXATTRAT,
+    SYS_LISTXATTRAT,
+];
+
 const SYS_SETXATTRAT: i64 = 463;
+const SYS_GETXATTRAT: i64 = 464;
+const SYS_LISTXATTRAT: i64 = 465;
 const SYS_REMOVEXATTRAT: i64 = 466;
 const SYS_FILE_SETATTR: i64 = 469;
 
@@ -166,8 +181,9 @@ pub(crate) struct Rules {
 #[error("the filter of system calls cannot be made: {0}")]
 pub(crate) struct NoFilter(String);
 
-/// The filters: what is refused by its number, and what by its arguments.
-pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
+/// The filters: what is refused by its number, what by its arguments, and what is not done though it
+/// does not fail.
+pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 3], NoFilter> {
     let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     // A program of the user that anybody could run would outlive the sandbox.
     for (call, argument) in MODES.iter().chain(MODES_HERE) {
@@ -222,8 +238,18 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 2], NoFilter> {
         }
     }
     denied.insert(libc::SYS_ioctl, ioctls);
-    Ok([by_number(&always)?, by_argument(denied)?])
+    let unsupported = if rules.tier == Tier::T1 { UNSUPPORTED } else { &[] };
+    // What a process has open, its supervisor must be able to see.
+    let hides = condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, PR_SET_DUMPABLE)?;
+    let pretended = BTreeMap::from([(libc::SYS_prctl, vec![rule(vec![hides])?])]);
+    Ok([
+        by_number(&always, unsupported)?,
+        by_argument(denied, libc::EPERM)?,
+        by_argument(pretended, 0)?,
+    ])
 }
+
+const PR_SET_DUMPABLE: u64 = 4;
 
 const PRIO_USER: u64 = 2;
 const IOPRIO_USER: u64 = 3;
@@ -262,41 +288,46 @@ fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, NoFilter> {
     SeccompRule::new(conditions).map_err(|error| NoFilter(error.to_string()))
 }
 
-/// Refuses these calls, whatever their arguments. The kernel tries a filter with every number that
-/// there is before it accepts it, so that this one is short: an instruction for each call.
-fn by_number(calls: &[i64]) -> Result<BpfProgram, NoFilter> {
+/// Refuses these calls, whatever their arguments, and others as if the file system could not do
+/// them. The kernel tries a filter with every number that there is before it accepts it, so that
+/// this one is short: an instruction for each call.
+fn by_number(refused: &[i64], unsupported: &[i64]) -> Result<BpfProgram, NoFilter> {
     let line = |code: u32, jt: u8, k: u32| {
         let code = u16::try_from(code).map_err(|error| NoFilter(error.to_string()))?;
         Ok(sock_filter { code, jt, jf: 0, k })
     };
-    let number = |call: i64| u32::try_from(call).map_err(|error| NoFilter(error.to_string()));
+    let number = |call: &i64| u32::try_from(*call).map_err(|error| NoFilter(error.to_string()));
     let (load, end) = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_RET | libc::BPF_K);
     let (is, is_from) = (libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_JMP | libc::BPF_JGE);
     let errno = |errno: i32| libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
     // The C library asks for `clone3` first, and if the kernel does not know it, takes the older
     // call, which can be judged.
-    let mut tests = vec![(is, number(libc::SYS_clone3)?), (is_from, X32)];
-    for call in calls {
-        tests.push((is, number(*call)?));
+    let answers =
+        [libc::SECCOMP_RET_ALLOW, errno(libc::EPERM), errno(libc::ENOSYS), errno(libc::EOPNOTSUPP)];
+    let mut tests = vec![(is, number(&libc::SYS_clone3)?, 2), (is_from, X32, 1)];
+    for (calls, answer) in [(refused, 1), (unsupported, 3)] {
+        for call in calls {
+            tests.push((is, number(call)?, answer));
+        }
     }
     let mut lines = vec![line(load, 0, 0)?];
-    for (at, (test, operand)) in tests.iter().enumerate() {
-        // After the tests there are: allowed, refused, unknown.
-        let beyond = tests.len() - at + usize::from(at == 0);
+    for (at, (test, operand, answer)) in tests.iter().enumerate() {
+        // Behind the tests there are the answers.
+        let beyond = tests.len() - at - 1 + answer;
         let jump = u8::try_from(beyond).map_err(|error| NoFilter(error.to_string()))?;
         lines.push(line(*test, jump, *operand)?);
     }
-    lines.push(line(end, 0, libc::SECCOMP_RET_ALLOW)?);
-    lines.push(line(end, 0, errno(libc::EPERM))?);
-    lines.push(line(end, 0, errno(libc::ENOSYS))?);
+    for answer in answers {
+        lines.push(line(end, 0, answer)?);
+    }
     Ok(lines)
 }
 
 /// Refuses calls with such arguments, and ends processes of another ABI.
-fn by_argument(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, NoFilter> {
+fn by_argument(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, NoFilter> {
     let failed = |error: String| NoFilter(error);
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|it| failed(it.to_string()))?;
-    let action = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let action = SeccompAction::Errno(errno.cast_unsigned());
     SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
         .and_then(BpfProgram::try_from)
         .map_err(|error| failed(error.to_string()))
@@ -326,13 +357,14 @@ mod tests {
     fn every_number_has_its_answer() {
         let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
         let unknown = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+        let unsupported = libc::SECCOMP_RET_ERRNO | libc::EOPNOTSUPP.cast_unsigned();
         for (tier, network) in [
             (Tier::T1, Network::None),
             (Tier::T1, Network::Host),
             (Tier::T2, Network::None),
             (Tier::T2, Network::Host),
         ] {
-            let [by_number, _] = filters(Rules { tier, network }).unwrap();
+            let [by_number, ..] = filters(Rules { tier, network }).unwrap();
             let is_listed = |call: i64| {
                 let is_of_tier_1 = [SHARED, METADATA, METADATA_HERE].concat().contains(&call)
                     || (call == libc::SYS_socket && network == Network::None);
@@ -343,6 +375,7 @@ mod tests {
             for number in (0..1000).chain([X32 - 1, X32, X32 + 1, u32::MAX]) {
                 let expected = match i64::from(number) {
                     libc::SYS_clone3 => unknown,
+                    call if tier == Tier::T1 && UNSUPPORTED.contains(&call) => unsupported,
                     call if number >= X32 || is_listed(call) => refused,
                     _ => libc::SECCOMP_RET_ALLOW,
                 };
