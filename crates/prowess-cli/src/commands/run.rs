@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use prowess_runtime::{AgentName, SessionKey, ToolCall, ToolOutcome};
 use prowess_workspace::{
-    CollectLimits, Collected, OutputStream, Watcher, Workspace, WorkspaceId, Workspaces,
+    CollectLimits, Collected, CollectedFile, OutputStream, Watcher, WorkspaceId, Workspaces,
 };
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::cli::RunArgs;
+use crate::deliver::deliver;
 use crate::engine::LocalEngine;
 use crate::finder::{Form, complain};
 use crate::progress::while_showing_unless;
@@ -31,6 +32,14 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let is_heard = Arc::new(AtomicBool::new(false));
     let call = call(arguments)?;
     let inputs = folders_of(&arguments.inputs)?;
+    // Whatever is wrong with it is known before anything runs.
+    if let Some(folder) = &arguments.output {
+        let made = std::fs::create_dir_all(folder);
+        if let Err(error) = made {
+            complain("output_folder", &format!("{}: {error}", folder.display()), form)?;
+            return Ok(Outcome::Exit(NOT_STARTED));
+        }
+    }
     let mut place = None;
     let engine =
         LocalEngine::for_run(&arguments.catalog, arguments.session.is_some(), |toolkits| {
@@ -155,10 +164,14 @@ struct Left {
     files: Collected,
     /// Where it is now.
     place: Option<PathBuf>,
+    /// What was not brought there, and why.
+    left_out: Vec<(String, String)>,
+    /// Where that is.
+    rest: Option<PathBuf>,
 }
 
 impl Place {
-    /// Brings what is in `out/` to a folder, or leaves it where it is.
+    /// Brings what is in `out/` to a folder, or leaves it where it is. What cannot be brought stays.
     fn deliver(&self, to: Option<&Path>) -> anyhow::Result<Left> {
         let session = &self.session;
         let id = WorkspaceId::new(session.app(), session.user(), session.session());
@@ -166,32 +179,43 @@ impl Place {
         let mut limits = CollectLimits::default();
         (limits.max_files, limits.max_file_bytes, limits.max_total_bytes) =
             (10_000, 1 << 30, 1 << 30);
-        let files = workspace.collect(&["out/**".to_owned()], None, &limits)?;
+        let mut files = workspace.collect(&["out/**".to_owned()], None, &limits)?;
+        let refused = files.refused.iter();
+        let mut left_out: Vec<(String, String)> =
+            refused.map(|it| (it.name.clone(), it.reason.as_str().to_owned())).collect();
         if let Some(folder) = to {
-            copy(&files, folder)?;
+            files.files.retain(|file| match brought(file, folder) {
+                Ok(()) => true,
+                Err(why) => {
+                    left_out.push((file.name.clone(), why));
+                    false
+                }
+            });
         }
-        let is_kept = to.is_none() && (!files.files.is_empty() || files.refused_count > 0);
-        let place = to.map(Path::to_owned).or_else(|| is_kept.then(|| out_of(&workspace)));
+        let out = workspace.path().join("out");
+        let is_empty = files.files.is_empty() && left_out.is_empty();
+        let is_kept = if to.is_some() { !left_out.is_empty() } else { !is_empty };
+        let rest = (to.is_some() && is_kept).then(|| out.clone());
+        let place = to.map(Path::to_owned).or_else(|| is_kept.then_some(out));
         drop(workspace);
         if self.is_fresh && !is_kept {
             self.workspaces.remove(&id)?;
         }
-        Ok(Left { files, place })
+        Ok(Left { files, place, left_out, rest })
     }
 }
 
-fn out_of(workspace: &Workspace) -> PathBuf {
-    workspace.path().join("out")
-}
-
-fn copy(files: &Collected, folder: &Path) -> anyhow::Result<()> {
-    for file in &files.files {
-        let path = folder.join(file.name.strip_prefix("out/").unwrap_or(&file.name));
-        let above = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(above).with_context(|| above.display().to_string())?;
-        std::fs::write(&path, &file.bytes).with_context(|| path.display().to_string())?;
+/// Brings a file to a folder; else says why not.
+fn brought(file: &CollectedFile, folder: &Path) -> Result<(), String> {
+    if file.truncated {
+        return Err("too_large".to_owned());
     }
-    Ok(())
+    let name = file.name.strip_prefix("out/").unwrap_or(&file.name);
+    match deliver(folder, name, &file.bytes) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(why)) => Err(why.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn exit_code(outcome: &ToolOutcome) -> u8 {
@@ -209,6 +233,12 @@ fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
             false => outcome.data.clone(),
         };
         value["output_folder"] = json!(left.place);
+        if !left.left_out.is_empty() {
+            let left_out = left.left_out.iter();
+            let left_out = left_out.map(|(name, why)| json!({"name": name, "reason": why}));
+            value["left_out"] = left_out.collect();
+            value["left_out_folder"] = json!(left.rest);
+        }
         return report::print_json(&value);
     }
     let say = |word: &str, text: &str| anstream::eprintln!("{word}: {}", safe_line(text));
@@ -234,8 +264,11 @@ fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
             say("Warning", &format!("the command reached its limit: {limit}"));
         }
     }
-    for file in &left.files.refused {
-        say("Warning", &format!("{} was left out: {}", file.name, json!(file.reason)));
+    for (name, why) in &left.left_out {
+        say("Warning", &format!("{name} was left out: {why}"));
+    }
+    if let Some(rest) = &left.rest {
+        say("Warning", &format!("what was left out is in {}", rest.display()));
     }
     if let Some(place) = &left.place {
         for file in &left.files.files {

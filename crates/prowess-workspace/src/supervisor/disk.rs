@@ -98,7 +98,7 @@ fn opened_without_name(pid: Pid) -> impl Iterator<Item = (FileId, u64)> {
     let folder = format!("/proc/{}/fd", pid.as_raw_nonzero());
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| {
-        let about = std::fs::metadata(entry.path()).ok().filter(|about| about.is_file())?;
+        let about = std::fs::metadata(entry.path()).ok().filter(std::fs::Metadata::is_file)?;
         let id = (about.dev(), about.ino());
         (about.nlink() == 0).then(|| (id, about.blocks().saturating_mul(512)))
     })
