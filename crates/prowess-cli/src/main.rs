@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod deliver;
 mod engine;
 mod finder;
 mod locate;

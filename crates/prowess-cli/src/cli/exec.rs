@@ -31,7 +31,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "input", value_name = "PATH")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Copy what the command leaves in out/ into this folder.
+    /// Copy what the command leaves in out/ into this folder; files that are there stay.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
 

@@ -10,12 +10,13 @@ use anyhow::{Context, bail};
 use prowess_catalog::{CatalogSkill, Snapshot};
 use prowess_runtime::{AgentName, SessionKey, ToolCall, ToolOutcome};
 use prowess_workspace::{
-    CollectLimits, Collected, OutputStream, Watcher, Workspace, WorkspaceId, Workspaces,
+    CollectLimits, Collected, CollectedFile, OutputStream, Watcher, WorkspaceId, Workspaces,
 };
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::cli::RunArgs;
+use crate::deliver::deliver;
 use crate::engine::LocalEngine;
 use crate::finder::{Form, complain};
 use crate::progress::while_showing_unless;
@@ -44,6 +45,13 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Exit(NOT_STARTED));
         }
     };
+    // Whatever is wrong with it is known before anything runs.
+    if let Some(folder) = &arguments.output
+        && let Err(error) = std::fs::create_dir_all(folder)
+    {
+        complain("output_folder", &format!("{}: {error}", folder.display()), form)?;
+        return Ok(Outcome::Exit(NOT_STARTED));
+    }
     let mut place = None;
     let change = |toolkits: &mut Toolkits, snapshot: &Snapshot| {
         let Toolkits { exec, executor, watcher, workspaces, .. } = toolkits;
@@ -187,10 +195,14 @@ struct Left {
     files: Collected,
     /// Where it is now.
     place: Option<PathBuf>,
+    /// What was not brought there, and why.
+    left_out: Vec<(String, String)>,
+    /// Where that is.
+    rest: Option<PathBuf>,
 }
 
 impl Place {
-    /// Brings what is in `out/` to a folder, or leaves it where it is.
+    /// Brings what is in `out/` to a folder, or leaves it where it is. What cannot be brought stays.
     fn deliver(&self, to: Option<&Path>) -> anyhow::Result<Left> {
         let session = &self.session;
         let id = WorkspaceId::new(session.app(), session.user(), session.session());
@@ -198,33 +210,43 @@ impl Place {
         let mut limits = CollectLimits::default();
         (limits.max_files, limits.max_file_bytes, limits.max_total_bytes) =
             (MOST_FILES, MOST_BYTES, MOST_BYTES);
-        let files = workspace.collect(&["out/**".to_owned()], None, &limits)?;
+        let mut files = workspace.collect(&["out/**".to_owned()], None, &limits)?;
+        let refused = files.refused.iter();
+        let mut left_out: Vec<(String, String)> =
+            refused.map(|it| (it.name.clone(), it.reason.as_str().to_owned())).collect();
         if let Some(folder) = to {
-            let where_else = || format!("it is still in {}", out_of(&workspace).display());
-            copy(&files, folder).with_context(where_else)?;
+            files.files.retain(|file| match bring(file, folder) {
+                Ok(()) => true,
+                Err(why) => {
+                    left_out.push((file.name.clone(), why));
+                    false
+                }
+            });
         }
-        let is_kept = to.is_none() && (!files.files.is_empty() || files.refused_count > 0);
-        let place = to.map(Path::to_owned).or_else(|| is_kept.then(|| out_of(&workspace)));
+        let out = workspace.path().join("out");
+        let is_empty = files.files.is_empty() && left_out.is_empty();
+        let is_kept = if to.is_some() { !left_out.is_empty() } else { !is_empty };
+        let rest = (to.is_some() && is_kept).then(|| out.clone());
+        let place = to.map(Path::to_owned).or_else(|| is_kept.then_some(out));
         drop(workspace);
         if self.is_fresh && !is_kept {
             self.workspaces.remove(&id)?;
         }
-        Ok(Left { files, place })
+        Ok(Left { files, place, left_out, rest })
     }
 }
 
-fn out_of(workspace: &Workspace) -> PathBuf {
-    workspace.path().join("out")
-}
-
-fn copy(files: &Collected, folder: &Path) -> anyhow::Result<()> {
-    for file in &files.files {
-        let path = folder.join(file.name.strip_prefix("out/").unwrap_or(&file.name));
-        let above = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(above).with_context(|| above.display().to_string())?;
-        std::fs::write(&path, &file.bytes).with_context(|| path.display().to_string())?;
+/// Brings a file to a folder; else says why not.
+fn bring(file: &CollectedFile, folder: &Path) -> Result<(), String> {
+    if file.truncated {
+        return Err("too_large".to_owned());
     }
-    Ok(())
+    let name = file.name.strip_prefix("out/").unwrap_or(&file.name);
+    match deliver(folder, name, &file.bytes) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(why)) => Err(why.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn exit_code(outcome: &ToolOutcome) -> u8 {
@@ -242,6 +264,12 @@ fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
             false => outcome.data.clone(),
         };
         value["output_folder"] = json!(left.place);
+        if !left.left_out.is_empty() {
+            let left_out = left.left_out.iter();
+            let left_out = left_out.map(|(name, why)| json!({"name": name, "reason": why}));
+            value["left_out"] = left_out.collect();
+            value["left_out_folder"] = json!(left.rest);
+        }
         return report::print_json(&value);
     }
     let say = |word: &str, text: &str| anstream::eprintln!("{word}: {}", safe_line(text));
@@ -274,8 +302,8 @@ fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
             say("Warning", warning);
         }
     }
-    for file in &left.files.refused {
-        say("Warning", &format!("{} was left out: {}", file.name, file.reason.as_str()));
+    for (name, why) in &left.left_out {
+        say("Warning", &format!("{name} was left out: {why}"));
     }
     let more = left.files.refused_count.saturating_sub(left.files.refused.len() as u64);
     if more > 0 {
@@ -283,6 +311,9 @@ fn tell(outcome: &ToolOutcome, left: &Left, form: Form) -> anyhow::Result<()> {
     }
     for file in left.files.files.iter().filter(|file| file.truncated) {
         say("Warning", &format!("{} is cut off: it has {} bytes", file.name, file.size_bytes));
+    }
+    if let Some(rest) = &left.rest {
+        say("Warning", &format!("what was left out is in {}", rest.display()));
     }
     if let Some(place) = &left.place {
         for file in &left.files.files {

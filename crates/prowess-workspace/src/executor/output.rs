@@ -219,6 +219,7 @@ pub(crate) fn drain(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::Captured;
 
