@@ -179,10 +179,13 @@ fn what_is_left_in_out_is_delivered_and_nothing_else() {
     );
     let run = project.run(&["--output", "results"], &line);
     assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{run:?}");
-    insta::assert_snapshot!("run_output", project.stable(&run.stderr));
+    let (place, told): (Vec<&str>, Vec<&str>) =
+        run.stderr.lines().partition(|line| line.starts_with("Warning: what was left out is in "));
+    insta::assert_snapshot!("run_output", project.stable(&told.join("\n")));
+    let rest = Path::new(place[0].rsplit(' ').next().unwrap());
+    assert_eq!(fs::read_link(rest.join("link")).unwrap(), secret, "it stays where it is");
     let expected = [("a/b/c.txt", b"nested\n".to_vec()), ("bytes", vec![0, 255])];
     assert_eq!(files(&project.path("results")), expected.map(|(name, it)| (name.to_owned(), it)));
-    assert!(project.workspaces().is_empty(), "everything was delivered");
     // Programs are told as well.
     let (code, value) = project.run_as_json(&["--output", "again"], &line);
     let names: Vec<&str> = value["refused_files"]
@@ -210,10 +213,16 @@ fn what_cannot_be_delivered_stays() {
     let Some(project) = Project::new("run::what_cannot_be_delivered_stays") else { return };
     project.write("results", "a file is in the way");
     let run = project.run(&["--output", "results"], "echo 42 > out/answer");
-    assert_eq!(run.code, 1, "{run:?}");
-    let place = run.stderr.strip_prefix("Error: it is still in ").unwrap();
-    let place = Path::new(place.split(": ").next().unwrap());
-    assert_eq!(files(place), [("answer".to_owned(), b"42\n".to_vec())]);
+    assert_eq!(run.code, 125, "{run:?}");
+    assert!(project.workspaces().is_empty(), "nothing was started");
+    // Nor is a file replaced, which the command could have chosen.
+    project.write("more/.bashrc", "precious");
+    let run = project.run(&["--output", "more"], "echo evil > out/.bashrc; exit 3");
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(run.stderr.contains("out/.bashrc was left out: exists"), "{run:?}");
+    assert_eq!(fs::read_to_string(project.path("more/.bashrc")).unwrap(), "precious");
+    let place = project.workspaces().pop().unwrap().join("out");
+    assert_eq!(files(&place), [(".bashrc".to_owned(), b"evil\n".to_vec())]);
 }
 
 #[test]

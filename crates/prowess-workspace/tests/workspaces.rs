@@ -404,3 +404,16 @@ fn a_folder_is_listed_in_order_up_to_a_limit() {
     assert_eq!(workspace.list(&path("out/b")).unwrap_err().code(), "not_a_folder");
     assert_eq!(workspace.list(&path("none")).unwrap_err().code(), "not_found");
 }
+
+#[test]
+fn what_is_ours_in_a_workspace_is_not_shown() {
+    let fixture = Fixture::new();
+    let workspace = fixture.open("one");
+    workspace.put(&common::path("work/a"), b"a").unwrap();
+    assert_eq!(workspace.read(&common::path("work/a"), 10).unwrap().bytes, b"a");
+    assert!(workspace.path().join("metadata.json").exists());
+    for name in ["metadata.json", ".new"] {
+        let error = workspace.read(&common::path(name), 10).unwrap_err();
+        assert_eq!(error.code(), "not_found", "{name}");
+    }
+}

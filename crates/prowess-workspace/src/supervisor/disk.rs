@@ -36,6 +36,16 @@ pub(crate) fn holds_more(folders: &[PathBuf], bytes: u64, files: u64) -> bool {
     is_full || room.fill_removed(&devices).is_err()
 }
 
+/// How many bytes and files the folders hold now.
+pub(crate) fn held(folders: &[PathBuf]) -> (u64, u64) {
+    let mut room = Room { bytes: u64::MAX, files: u64::MAX };
+    for folder in folders.iter().filter_map(|folder| open(CWD, folder.as_path()).ok()) {
+        // What is too deep to be counted is too much later on, too.
+        let _ = room.fill(&folder, 0);
+    }
+    (u64::MAX - room.bytes, u64::MAX - room.files)
+}
+
 /// What there is still room for.
 struct Room {
     bytes: u64,

@@ -55,11 +55,6 @@ fn prepare(mut control: &UnixStream) -> io::Result<(Order, Vec<u8>)> {
 
 fn carry_out(mut order: Order, stdin: &[u8], control: &UnixStream) -> Result<Report, String> {
     let watched = Watched::new(&order);
-    if watched.is_over() {
-        return Err(
-            "the workspace is full: remove files, or raise the limit of its size".to_owned()
-        );
-    }
     let cgroups = Cgroups::new(&order.limits);
     let groups = cgroups.groups();
     if (order.needs.memory && !groups.memory) || (order.needs.pids && !groups.pids) {
@@ -221,10 +216,13 @@ struct Watched {
 impl Watched {
     fn new(order: &Order) -> Self {
         let folder = |name: &String| order.workspace.join(Path::new(OsStr::new(name)));
+        let folders: Vec<PathBuf> = order.writable.iter().map(folder).collect();
+        // In one that is full already, files can still be removed.
+        let (bytes, files) = disk::held(&folders);
         Self {
-            folders: order.writable.iter().map(folder).collect(),
-            bytes: order.limits.disk_bytes,
-            files: order.limits.disk_files,
+            bytes: order.limits.disk_bytes.max(bytes),
+            files: order.limits.disk_files.max(files),
+            folders,
         }
     }
 

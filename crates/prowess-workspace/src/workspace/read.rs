@@ -1,7 +1,7 @@
 //! Looking into a workspace.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
@@ -59,6 +59,9 @@ impl Workspace {
         let failed = |error| failed(path, error);
         if meant.as_str().is_empty() {
             return Err(WorkspaceError::NotAFile { path: path.to_string(), what: "a folder" });
+        }
+        if meant.names().take(1).any(|name| is_hidden(&WorkspacePath::root(), name.as_ref())) {
+            return Err(WorkspaceError::NotFound { path: path.to_string() });
         }
         let file = self.inner.folder.open_file(&meant).map_err(failed)?;
         let stamp = Stamp::of(&file).map_err(failed)?;
@@ -153,7 +156,7 @@ impl Workspace {
 }
 
 /// What belongs to the workspace, not to anybody who works in it.
-fn is_hidden(folder: &WorkspacePath, name: &OsString) -> bool {
+fn is_hidden(folder: &WorkspacePath, name: &OsStr) -> bool {
     let is_dotted = name.as_bytes().starts_with(b".");
     match folder.as_str() {
         "" => is_dotted || name == "metadata.json",

@@ -23,6 +23,13 @@ pub(crate) struct Fixture {
     pub(crate) workspaces: Workspaces,
 }
 
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        // Staged skills are read-only, and an ordinary user could not remove them.
+        let _ = Command::new("chmod").args(["-R", "u+rwX"]).arg(self.folder.path()).output();
+    }
+}
+
 impl Fixture {
     pub(crate) fn new() -> Self {
         Self::named("all")
