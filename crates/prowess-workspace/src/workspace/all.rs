@@ -88,7 +88,7 @@ impl Workspaces {
         let folder = self
             .make(&place, id)
             .map_err(WorkspaceError::io(format!("make the workspace {id}")))?;
-        Ok(Workspace {
+        let workspace = Workspace {
             inner: Arc::new(Inner {
                 id: id.clone(),
                 path: place.root.join(id.as_str()),
@@ -99,7 +99,9 @@ impl Workspaces {
                 owner: self.owner,
                 limits: self.limits.clone(),
             }),
-        })
+        };
+        workspace.begin_metadata()?;
+        Ok(workspace)
     }
 
     /// Removes workspaces that were not used for long, and those used longest ago while all are

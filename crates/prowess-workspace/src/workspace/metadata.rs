@@ -97,6 +97,14 @@ impl Workspace {
         Ok(inputs.into_iter().rev().find(is_meant))
     }
 
+    /// Makes the file, if there is none.
+    pub(super) fn begin_metadata(&self) -> Result<(), WorkspaceError> {
+        match self.inner.folder.open_entry(NAME.as_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.change_metadata(|_| {}),
+            _ => Ok(()),
+        }
+    }
+
     /// What is known. What cannot be understood counts as nothing.
     pub(super) fn metadata(&self) -> Result<Metadata, WorkspaceError> {
         let bytes = match read(&self.inner.folder) {
