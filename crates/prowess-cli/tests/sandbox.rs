@@ -5,7 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -188,7 +188,12 @@ fn nothing_outlives_prowess() {
             let line = format!(
                 "trap '' INT TERM; (setsid sleep {marker} &) ; sleep {marker} & echo begun; wait"
             );
-            let mut command = project.command(&["run", "demo", "--tier", tier, "--", &line]);
+            let run = project.command(&["run", "demo", "--tier", tier, "--", &line]);
+            // What was started in the background may have been told to ignore Ctrl-C.
+            let mut command = Command::new("env");
+            command.arg("--default-signal=INT").arg(run.get_program()).args(run.get_args());
+            command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command.current_dir(run.get_current_dir().unwrap());
             command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
             let mut child = command.spawn().unwrap();
             let mut said = String::new();
