@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use tracing::Instrument;
 
 use super::selftest::{self, Verdict};
-use super::supervised::{Line, supervise};
+use super::supervised::{Next, Waiting, supervise};
 use super::{
     Capability, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation, Network,
     Protection, Run, RunOutcome, SandboxReport, Tier, Unsandboxed,
@@ -39,6 +39,7 @@ const INSIDE: &str = "/workspace";
 pub struct LocalExecutor {
     pub(crate) settings: Arc<LocalExecutorBuilder>,
     verdict: Arc<OnceCell<Verdict>>,
+    next: Arc<Next>,
 }
 
 /// Sets up a [`LocalExecutor`].
@@ -80,7 +81,7 @@ impl LocalExecutorBuilder {
 
     /// The executor.
     pub fn build(self) -> LocalExecutor {
-        LocalExecutor { settings: Arc::new(self), verdict: Arc::default() }
+        LocalExecutor { settings: Arc::new(self), verdict: Arc::default(), next: Arc::default() }
     }
 }
 
@@ -275,10 +276,20 @@ impl Executor for LocalExecutor {
             let stdin = run.stdin;
             let watcher = run.watcher;
             let supervisor = self.supervisor()?;
-            let line = Line::new().map_err(io("connecting the supervisor"))?;
+            let waiting = match self.next.take() {
+                Some(waiting) => waiting,
+                None => {
+                    let supervisor = supervisor.clone();
+                    blocking(move || Waiting::start(&supervisor)).await?
+                }
+            };
             // Whoever stops waiting ends the run.
-            let _guard = line.hang_up_when_dropped().map_err(io("connecting the supervisor"))?;
-            let work = move || supervise(&supervisor, &order, &stdin, line, watcher.as_ref());
+            let _guard = waiting.hang_up_when_dropped()?;
+            let next = Arc::clone(&self.next);
+            let work = move || {
+                let next = Some((&*next, supervisor.as_path()));
+                supervise(waiting, &order, &stdin, watcher.as_ref(), next)
+            };
             let (ended, duration, [stdout, stderr]) = blocking(work).await?;
             Ok(RunOutcome {
                 exit_code: ended.exit_code,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::local::{LocalExecutor, io};
-use super::supervised::{Line, supervise};
+use super::supervised::{Waiting, supervise};
 use super::{
     Capability, Command, Enforcement, ExecError, Isolation, Limits, Protection, Run, RunOutcome,
     Tier,
@@ -155,8 +155,8 @@ fn test(
 }
 
 fn carry_out(supervisor: &Path, order: &Order) -> Result<(RunOutcome, Groups), ExecError> {
-    let line = Line::new().map_err(io("connecting the supervisor"))?;
-    let (ended, duration, [stdout, stderr]) = supervise(supervisor, order, &[], line, None)?;
+    let waiting = Waiting::start(supervisor)?;
+    let (ended, duration, [stdout, stderr]) = supervise(waiting, order, &[], None, None)?;
     let outcome = RunOutcome {
         exit_code: ended.exit_code,
         timed_out: ended.timed_out,

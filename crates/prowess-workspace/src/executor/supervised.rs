@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::local::io as failed;
@@ -15,20 +16,52 @@ use crate::supervisor::{ASKED, Ended, Order, RUN, Report, later, receive, send, 
 /// How long a supervisor may take beyond the time of its command.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The line between a supervisor and whoever waits for it. When it is cut, the run ends.
-pub(crate) struct Line {
-    ours: UnixStream,
-    theirs: UnixStream,
+/// A supervisor that waits for its order. When the line to it is cut, its run ends.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    child: Reaped,
+    line: UnixStream,
 }
 
-impl Line {
-    pub(crate) fn new() -> io::Result<Self> {
-        let (ours, theirs) = UnixStream::pair()?;
-        Ok(Self { ours, theirs })
+impl Waiting {
+    pub(crate) fn start(supervisor: &Path) -> Result<Self, ExecError> {
+        let (line, theirs) = UnixStream::pair().map_err(failed("connecting the supervisor"))?;
+        let child = std::process::Command::new(supervisor)
+            .args([ASKED, RUN])
+            .env_clear()
+            .current_dir("/")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let cause = |error: io::Error| format!("{}: {error}", supervisor.display());
+        let child = child.map_err(|error| ExecError::Supervisor { cause: cause(error) })?;
+        Ok(Self { child: Reaped(child), line })
     }
 
-    pub(crate) fn hang_up_when_dropped(&self) -> io::Result<HangUp> {
-        self.ours.try_clone().map(HangUp)
+    pub(crate) fn hang_up_when_dropped(&self) -> Result<HangUp, ExecError> {
+        self.line.try_clone().map(HangUp).map_err(failed("connecting the supervisor"))
+    }
+}
+
+/// The next supervisor, started while the one before it is at work: a run does not wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Next(Mutex<Option<Waiting>>);
+
+impl Next {
+    /// The one that is ready, if there is one.
+    pub(crate) fn take(&self) -> Option<Waiting> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        // Somebody may have ended it meanwhile.
+        matches!(waiting.child.0.try_wait(), Ok(None)).then_some(waiting)
+    }
+
+    fn prepare(&self, supervisor: &Path) {
+        let is_there = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        // If it cannot be started, the next run will say why.
+        if !is_there && let Ok(waiting) = Waiting::start(supervisor) {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(waiting);
+        }
     }
 }
 
@@ -43,30 +76,21 @@ impl Drop for HangUp {
 
 pub(crate) type Supervised = (Ended, Duration, [Captured; 2]);
 
-/// Has a supervisor carry out an order, and waits for its report. Blocks.
+/// Has a supervisor carry out an order, and waits for its report. Meanwhile the next one is
+/// started. Blocks.
 pub(crate) fn supervise(
-    supervisor: &Path,
+    waiting: Waiting,
     order: &Order,
     stdin: &[u8],
-    line: Line,
     watcher: Option<&Watcher>,
+    next: Option<(&Next, &Path)>,
 ) -> Result<Supervised, ExecError> {
     let begun = Instant::now();
-    let Line { ours: control, theirs } = line;
-    let mut child = Reaped(
-        std::process::Command::new(supervisor)
-            .args([ASKED, RUN])
-            .env_clear()
-            .current_dir("/")
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| ExecError::Supervisor {
-                cause: format!("{}: {error}", supervisor.display()),
-            })?,
-    );
+    let Waiting { mut child, line: control } = waiting;
     let told = send(&control, order).and_then(|()| send_bytes(&control, stdin));
+    if let Some((next, supervisor)) = next {
+        next.prepare(supervisor);
+    }
     let limits = &order.limits;
     let deadline = later(later(begun, limits.wall), limits.grace) + PATIENCE;
     let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
@@ -95,6 +119,7 @@ pub(crate) fn supervise(
 }
 
 /// A process that is ended with its owner, if it has not ended before.
+#[derive(Debug)]
 struct Reaped(Child);
 
 impl Drop for Reaped {

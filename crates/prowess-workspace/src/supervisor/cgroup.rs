@@ -35,34 +35,35 @@ enum Hierarchy {
 const PREFIX: &str = "prowess-";
 
 impl Cgroups {
-    /// Makes groups with these limits, as far as that is possible.
-    pub(crate) fn new(limits: &Limits) -> Self {
+    /// Makes groups, as far as that is possible.
+    pub(crate) fn new() -> Self {
         let name = format!("{PREFIX}{}-{}", std::process::id(), start_time(std::process::id()));
         let places = Places::find();
         let (memory, pids) = (places.of("memory"), places.of("pids"));
         for place in [&memory, &pids].into_iter().flatten() {
             remove_abandoned(&place.path);
         }
-        Self {
-            memory: memory.and_then(|place| {
-                place.make(&name, |group| match group.hierarchy {
-                    Hierarchy::V1 => {
-                        group.write("memory.limit_in_bytes", limits.memory_bytes)?;
-                        // Not every kernel counts what is swapped out.
-                        let _ = group.write("memory.memsw.limit_in_bytes", limits.memory_bytes);
-                        Ok(())
-                    }
-                    Hierarchy::V2 => {
-                        group.write("memory.max", limits.memory_bytes)?;
-                        let _ = group.write("memory.swap.max", 0);
-                        Ok(())
-                    }
-                })
-            }),
-            pids: pids.and_then(|place| {
-                place.make(&name, |group| group.write("pids.max", limits.processes))
-            }),
-        }
+        let make = |place: Option<Place>| place.and_then(|place| place.make(&name));
+        Self { memory: make(memory), pids: make(pids) }
+    }
+
+    /// Sets limits. A group that does not take them is none.
+    pub(crate) fn limit(&mut self, limits: &Limits) {
+        let memory = |group: &Cgroup| match group.hierarchy {
+            Hierarchy::V1 => {
+                group.write("memory.limit_in_bytes", limits.memory_bytes)?;
+                // Not every kernel counts what is swapped out.
+                let _ = group.write("memory.memsw.limit_in_bytes", limits.memory_bytes);
+                Ok(())
+            }
+            Hierarchy::V2 => {
+                group.write("memory.max", limits.memory_bytes)?;
+                let _ = group.write("memory.swap.max", 0);
+                Ok(())
+            }
+        };
+        keep_if(&mut self.memory, memory);
+        keep_if(&mut self.pids, |group| group.write("pids.max", limits.processes));
     }
 
     pub(crate) fn groups(&self) -> Groups {
@@ -224,19 +225,18 @@ impl Places {
 }
 
 impl Place {
-    fn make(&self, name: &str, limit: impl Fn(&Cgroup) -> io::Result<()>) -> Option<Cgroup> {
+    fn make(&self, name: &str) -> Option<Cgroup> {
         let group = Cgroup { path: self.path.join(name), hierarchy: self.hierarchy };
         match fs::create_dir(&group.path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(_) => return None,
-        }
-        match limit(&group) {
             Ok(()) => Some(group),
-            Err(_) => {
-                remove(&group.path);
-                None
-            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Some(group),
+            Err(_) => None,
         }
+    }
+}
+
+fn keep_if(group: &mut Option<Cgroup>, limit: impl Fn(&Cgroup) -> io::Result<()>) {
+    if let Some(refusing) = group.take_if(|group| limit(group).is_err()) {
+        remove(&refusing.path);
     }
 }

@@ -57,7 +57,9 @@ pub(crate) fn rules(order: &Order) -> Result<RulesetCreated, RulesetError> {
         }
         return allow(rules, Path::new("/"), read);
     }
-    let programs = PROGRAMS.iter().map(|name| Path::new("/").join(name));
+    // Most are links into `/usr`.
+    let is_own = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.is_dir());
+    let programs = PROGRAMS.iter().map(|name| Path::new("/").join(name)).filter(is_own);
     let etc = etc(order.network).chain(["passwd", "group"]);
     let etc = etc.map(|name| Path::new("/etc").join(name));
     let proc = PROC.iter().map(|name| Path::new("/proc").join(name));

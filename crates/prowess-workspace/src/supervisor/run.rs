@@ -30,12 +30,14 @@ pub(crate) fn run() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let control = UnixStream::from(control);
+    // Before there is an order: whoever gives it does not wait for this.
+    let mut cgroups = Cgroups::new();
     let report = match prepare(&control) {
-        Ok((order, stdin)) => {
-            carry_out(order, &stdin, &control).unwrap_or_else(|cause| Report::Refused { cause })
-        }
+        Ok((order, stdin)) => carry_out(order, &stdin, &control, &mut cgroups)
+            .unwrap_or_else(|cause| Report::Refused { cause }),
         Err(error) => Report::Refused { cause: format!("the order cannot be read: {error}") },
     };
+    drop(cgroups);
     // If nobody listens any more, nobody is told.
     let _ = send(&control, &report);
     ExitCode::SUCCESS
@@ -53,9 +55,14 @@ fn prepare(mut control: &UnixStream) -> io::Result<(Order, Vec<u8>)> {
     Ok((order, receive_bytes(&mut control)?))
 }
 
-fn carry_out(mut order: Order, stdin: &[u8], control: &UnixStream) -> Result<Report, String> {
+fn carry_out(
+    mut order: Order,
+    stdin: &[u8],
+    control: &UnixStream,
+    cgroups: &mut Cgroups,
+) -> Result<Report, String> {
     let watched = Watched::new(&order);
-    let cgroups = Cgroups::new(&order.limits);
+    cgroups.limit(&order.limits);
     let groups = cgroups.groups();
     if (order.needs.memory && !groups.memory) || (order.needs.pids && !groups.pids) {
         return Err("the groups that limit memory and processes cannot be made".to_owned());
@@ -63,7 +70,7 @@ fn carry_out(mut order: Order, stdin: &[u8], control: &UnixStream) -> Result<Rep
     order.user_processes = process_limit(&order, groups.pids);
     let begun = Instant::now();
     let progress = memory(b"").map_err(|error| format!("no memory: {error}"))?;
-    let started = start(&order, stdin, &cgroups, &progress);
+    let started = start(&order, stdin, cgroups, &progress);
     let mut progress = Progress::new(progress);
     let said = |progress: &mut Progress| progress.said().unwrap_or_default();
     let child = match started {
