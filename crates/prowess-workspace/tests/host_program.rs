@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use prowess_workspace::{Command, Executor, LocalExecutor, Run, Tier};
-use support::{Ground, TIERS, eventually, is_running};
+use support::{Ground, TIERS, eventually, is_running, is_running_as};
 
 fn main() {
     prowess_workspace::supervise_if_asked();
@@ -74,7 +74,7 @@ fn nothing_outlives_a_program_that_is_killed() {
         "(setsid bash -c ': {marker}; trap \"\" TERM HUP; sleep 100; true' &); trap '' TERM; sleep 100"
     );
     // The inner one: the outer one has the same words further on.
-    let is_alive = || is_running(&format!("-c\0: {marker};"));
+    let is_alive = || is_running_as(&format!("bash\0-c\0: {marker};"));
     // The control: a program that runs it without a supervisor.
     let mut control = ground.unprotected_command(&line).spawn().unwrap();
     assert!(eventually(is_alive));

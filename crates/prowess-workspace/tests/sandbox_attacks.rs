@@ -10,7 +10,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use prowess_workspace::{LimitHit, Network, Tier};
-use support::{Ground, TIERS, eventually, is_root, is_running, said, set_mode, theirs};
+use support::{
+    Ground, TIERS, eventually, is_root, is_running, is_running_as, said, set_mode, theirs,
+};
 
 /// Runs a line without a sandbox, where it must print `broken`, and in every sandbox, where it must
 /// not, though it must get to its end.
@@ -674,7 +676,7 @@ async fn everything_ends_with_the_time_of_a_run() {
     let mut control = ground.unprotected_command(&line);
     std::os::unix::process::CommandExt::process_group(&mut control, 0);
     let mut control = control.spawn().unwrap();
-    assert!(eventually(|| is_running(&format!("-c\0: {marker}-control;"))));
+    assert!(eventually(|| is_running_as(&format!("bash\0-c\0: {marker}-control;"))));
     let group = rustix::process::Pid::from_child(&control);
     rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
     control.wait().unwrap();
@@ -754,7 +756,7 @@ async fn whoever_stops_waiting_ends_the_run() {
         let line = format!("(setsid bash -c ': {marker}; sleep 100; true' &); sleep 100");
         let run = ground.run(tier, &line);
         let started = async {
-            while !is_running(&format!("-c\0: {marker};")) {
+            while !is_running_as(&format!("bash\0-c\0: {marker};")) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

@@ -174,6 +174,14 @@ pub fn is_running(text: &str) -> bool {
     })
 }
 
+/// Whether a process is there whose arguments begin with this text.
+pub fn is_running_as(text: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        words.starts_with(text.as_bytes())
+    })
+}
+
 /// Waits until something holds, for a while.
 pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     for _ in 0..1000 {
