@@ -149,14 +149,14 @@ fn another_source_or_digest_is_staged_anew() {
     let workspace = fixture.open("a");
     let old = [file("a", "old"), file("gone", "x")];
     workspace.stage("demo", "d1", Some("s1"), &old).unwrap();
-    assert_eq!(workspace.staged("demo", "d2", Some("s1")).unwrap(), None);
-    assert_eq!(workspace.staged("demo", "d1", Some("s2")).unwrap(), None);
-    assert_eq!(workspace.staged("other", "d1", Some("s1")).unwrap(), None);
+    assert!(workspace.staged("demo", "d2", Some("s1")).unwrap().is_none());
+    assert!(workspace.staged("demo", "d1", Some("s2")).unwrap().is_none());
+    assert!(workspace.staged("other", "d1", Some("s1")).unwrap().is_none());
     assert!(workspace.staged("demo", "d1", None).unwrap().is_some());
     // A source that only looks different is not copied again, and known from then on.
     assert!(workspace.stage("demo", "d1", Some("s2"), &old).unwrap().was_staged);
     assert!(workspace.staged("demo", "d1", Some("s2")).unwrap().is_some());
-    assert_eq!(workspace.staged("demo", "d1", Some("s1")).unwrap(), None);
+    assert!(workspace.staged("demo", "d1", Some("s1")).unwrap().is_none());
     let new = [file("a", "new"), file("b/c", "x")];
     assert!(!workspace.stage("demo", "d2", Some("s2"), &new).unwrap().was_staged);
     assert_eq!(workspace.read(&path("skills/demo/a"), 9).unwrap().text(), Some("new"));
@@ -218,7 +218,7 @@ fn a_copy_that_somebody_touched_is_staged_anew() {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
         }
         tamper(&at, &fixture.secret());
-        assert_eq!(workspace.staged("demo", "d1", Some("s1")).unwrap(), None, "{what}");
+        assert!(workspace.staged("demo", "d1", Some("s1")).unwrap().is_none(), "{what}");
         assert!(!workspace.stage("demo", "d1", Some("s1"), &files).unwrap().was_staged, "{what}");
         assert_eq!(workspace.read(&path("skills/demo/d/a"), 9).unwrap().text(), Some("goo"));
         assert!(workspace.staged("demo", "d1", Some("s1")).unwrap().is_some(), "{what}");
@@ -251,9 +251,42 @@ fn the_venv_is_kept_when_a_skill_is_staged_anew() {
     let own = [file("a", "3"), file(".venv/own", "own")];
     let staged = workspace.stage("demo", "d3", None, &own).unwrap();
     assert_eq!(staged.warnings.len(), 1);
+    drop(staged);
     assert!(!venv.join("bin").exists() && venv.join("own").exists());
     workspace.stage("demo", "d4", None, &[file("a", "4")]).unwrap();
     assert_eq!(fs::read_dir(&venv).unwrap().count(), 0);
+}
+
+#[test]
+fn what_somebody_uses_is_not_replaced() {
+    let fixture = Fixture::new();
+    let mut limits = WorkspaceLimits::default();
+    limits.max_skill_wait_ms = 50;
+    let impatient = fixture.workspaces.clone().with_limits(limits).open(&id("a")).unwrap();
+    let workspace = fixture.open("a");
+    let content = || fs::read_to_string(workspace.path().join("skills/demo/a")).unwrap();
+    let used = workspace.stage("demo", "d1", None, &[file("a", "1")]).unwrap();
+    // Whoever has another pin, in this process or in another one, does not get in between.
+    let other = [file("a", "2")];
+    let error = impatient.stage("demo", "d2", None, &other).unwrap_err();
+    assert_eq!((error.code(), content().as_str()), ("skill_in_use", "1"));
+    // The same version can be used at the same time, and another skill staged.
+    let also = impatient.staged("demo", "d1", None).unwrap().unwrap();
+    impatient.stage("another", "d2", None, &other).unwrap();
+    drop(used);
+    assert_eq!(impatient.stage("demo", "d2", None, &other).unwrap_err().code(), "skill_in_use");
+    // The control: when nobody uses it, it is replaced.
+    drop(also);
+    impatient.stage("demo", "d2", None, &other).unwrap();
+    assert_eq!(content(), "2");
+    // Whoever waits gets it as soon as it is free.
+    let used = workspace.staged("demo", "d2", None).unwrap().unwrap();
+    let waiting = fixture.open("a");
+    let staged =
+        std::thread::spawn(move || waiting.stage("demo", "d3", None, &[file("a", "3")]).map(drop));
+    drop(used);
+    staged.join().unwrap().unwrap();
+    assert_eq!(content(), "3");
 }
 
 #[test]

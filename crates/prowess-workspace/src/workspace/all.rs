@@ -160,7 +160,10 @@ impl Workspaces {
         };
         let root = Folder::open(&place.root).map_err(failed())?;
         let heap = discard(&root, id.as_str().as_ref(), &place.bin).map_err(failed())?;
-        for path in [place.locks.join(format!("{id}.change")), path] {
+        let own = format!("{id}.");
+        let others = fs::read_dir(&place.locks).map_err(failed())?.flatten();
+        let others = others.filter(|it| it.file_name().to_string_lossy().starts_with(&own));
+        for path in others.map(|it| it.path()).chain([path]) {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(failed()(error));

@@ -92,6 +92,15 @@ pub enum WorkspaceError {
         /// Which one.
         id: String,
     },
+    /// Somebody uses another version of the skill.
+    #[error(
+        "a command that is still running uses another version of the skill '{name}'; try again when \
+         it has ended"
+    )]
+    SkillInUse {
+        /// The skill.
+        name: String,
+    },
     /// The system refuses.
     #[error("cannot {doing}: {cause}")]
     Io {
@@ -118,6 +127,7 @@ impl WorkspaceError {
             Self::FolderInTheWay { .. } => "folder_in_the_way",
             Self::Limit { .. } => "limit_exceeded",
             Self::InUse { .. } => "in_use",
+            Self::SkillInUse { .. } => "skill_in_use",
             Self::Io { .. } => "workspace_io",
         }
     }

@@ -25,6 +25,9 @@ pub struct WorkspaceLimits {
     pub max_input_records: u64,
     /// The most entries of a folder that are listed (10,000).
     pub max_listed_entries: u64,
+    /// So many milliseconds are waited for commands that use another version of a skill that is to
+    /// be staged (10,000).
+    pub max_skill_wait_ms: u64,
 }
 
 impl Default for WorkspaceLimits {
@@ -37,6 +40,7 @@ impl Default for WorkspaceLimits {
             max_input_depth: 32,
             max_input_records: 1_000,
             max_listed_entries: 10_000,
+            max_skill_wait_ms: 10_000,
         }
     }
 }

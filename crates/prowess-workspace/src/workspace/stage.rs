@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{RenameFlags, renameat, renameat_with};
+use rustix::fs::{FlockOperation, RenameFlags, renameat, renameat_with};
 use rustix::io::Errno;
 
 use super::all::lock_for_change;
@@ -12,6 +15,7 @@ use super::metadata::{SkillRecord, now};
 use super::tree::{Tree, copy_stamp};
 use super::{Workspace, WorkspaceError, shown};
 use crate::beneath::{Folder, give};
+use crate::locks::{Held, lock};
 use crate::path::WorkspacePath;
 use crate::remove::remove;
 
@@ -41,8 +45,8 @@ pub struct SkillFile<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// A skill in a workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A skill in a workspace. As long as somebody has this, no other version takes its place.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StagedSkill {
     /// Where: `skills/<name>`.
@@ -51,7 +55,17 @@ pub struct StagedSkill {
     pub warnings: Vec<String>,
     /// Whether it was already there.
     pub was_staged: bool,
+    _held: Arc<Held>,
 }
+
+impl StagedSkill {
+    fn new(path: WorkspacePath, own: &[String], was_staged: bool, held: Held) -> Self {
+        Self { path, warnings: warnings(own), was_staged, _held: Arc::new(held) }
+    }
+}
+
+/// After this time it is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Workspace {
     /// Whether a skill is staged with this tree digest from an unchanged source (`None`: no matter
@@ -63,6 +77,8 @@ impl Workspace {
         source_stamp: Option<&str>,
     ) -> Result<Option<StagedSkill>, WorkspaceError> {
         let path = path_of(name)?;
+        // Before it is looked at: what is right now stays right.
+        let held = self.hold_skill(name, FlockOperation::LockShared)?;
         let metadata = self.metadata()?;
         let is_same = |record: &&SkillRecord| {
             record.digest == digest
@@ -72,13 +88,14 @@ impl Workspace {
         let Some(record) = record.filter(|record| self.is_untouched(name, record)) else {
             return Ok(None);
         };
-        Ok(Some(StagedSkill { path, warnings: warnings(&record.own), was_staged: true }))
+        Ok(Some(StagedSkill::new(path, &record.own, true, held)))
     }
 
     /// Stages a skill from bytes: a read-only copy that appears at once or not at all. What is
     /// already staged and untouched stays; a `.venv/` is kept. The skill's folder has links `out`,
     /// `work` and `inputs` and a writable `.venv/`; a skill that has such an entry itself keeps
-    /// its own, with a warning. Whether the bytes have the digest is the caller's knowledge.
+    /// its own, with a warning. Whether the bytes have the digest is the caller's knowledge. While
+    /// somebody uses another version, nothing is staged.
     pub fn stage(
         &self,
         name: &str,
@@ -95,37 +112,75 @@ impl Workspace {
         .entered();
         let path = path_of(name)?;
         let tree = Tree::of(files)?;
-        let _held = lock_for_change(&self.inner.change_lock)?;
+        let begun = Instant::now();
+        loop {
+            let staged = self.try_stage(&path, name, digest, source_stamp, &tree)?;
+            if let Some(staged) = staged {
+                return Ok(staged);
+            }
+            if begun.elapsed() >= Duration::from_millis(self.inner.limits.max_skill_wait_ms) {
+                return Err(WorkspaceError::SkillInUse { name: shown(name) });
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Stages a skill, unless somebody uses another version of it.
+    fn try_stage(
+        &self,
+        path: &WorkspacePath,
+        name: &str,
+        digest: &str,
+        source_stamp: Option<&str>,
+        tree: &Tree<'_>,
+    ) -> Result<Option<StagedSkill>, WorkspaceError> {
+        // Whoever replaces a skill has this lock too: nobody comes between.
+        let _changing = lock_for_change(&self.inner.change_lock)?;
         let mut metadata = self.metadata()?;
         if let Some(record) = metadata.skills.get_mut(name)
             && record.digest == digest
             && self.is_untouched(name, record)
         {
-            let warnings = warnings(&record.own);
+            let held = self.hold_skill(name, FlockOperation::LockShared)?;
+            let staged = StagedSkill::new(path.clone(), &record.own, true, held);
             // The same bytes from a source that only looks different.
             if record.source_stamp.as_deref() != source_stamp {
                 record.source_stamp = source_stamp.map(str::to_owned);
                 self.write_metadata(&metadata)?;
             }
-            return Ok(StagedSkill { path, warnings, was_staged: true });
+            return Ok(Some(staged));
         }
+        let held = match self.hold_skill(name, FlockOperation::NonBlockingLockExclusive) {
+            Err(WorkspaceError::Io { cause, .. }) if cause.kind() == io::ErrorKind::WouldBlock => {
+                return Ok(None);
+            }
+            held => held?,
+        };
         let keeps_venv = !tree.own.contains(VENV)
             && metadata.skills.get(name).is_none_or(|old| !old.own.iter().any(|it| it == VENV));
         let copy_stamp = self
-            .replace(name, &tree, keeps_venv)
+            .replace(name, tree, keeps_venv)
             .map_err(WorkspaceError::io(format!("stage the skill '{name}'")))?;
-        let own: Vec<_> = tree.own.into_iter().map(str::to_owned).collect();
-        let warnings = warnings(&own);
+        let own: Vec<String> = tree.own.iter().map(|name| (*name).to_owned()).collect();
         let record = SkillRecord {
             digest: digest.to_owned(),
             source_stamp: source_stamp.map(str::to_owned),
             copy_stamp,
-            own,
+            own: own.clone(),
             at: now(),
         };
         metadata.skills.insert(name.to_owned(), record);
         self.write_metadata(&metadata)?;
-        Ok(StagedSkill { path, warnings, was_staged: false })
+        drop(held);
+        let held = self.hold_skill(name, FlockOperation::LockShared)?;
+        Ok(Some(StagedSkill::new(path.clone(), &own, false, held)))
+    }
+
+    /// Holds the lock of a skill: together with others who use it, or alone to replace it.
+    fn hold_skill(&self, name: &str, how: FlockOperation) -> Result<Held, WorkspaceError> {
+        let mut path = self.inner.change_lock.with_extension("").into_os_string();
+        path.push(format!(".skill-{name}"));
+        lock(Path::new(&path), how).map_err(WorkspaceError::io(format!("lock the skill '{name}'")))
     }
 
     /// Puts a tree in the place of what is there, and returns how it looks.
