@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use prowess_catalog::Catalog;
-use prowess_runtime::{AgentName, Message, Runtime, RuntimeBuilder, SessionKey, Tool, TurnRequest};
+use prowess_runtime::{
+    AgentName, Message, Narrowing, Runtime, RuntimeBuilder, SessionKey, Tool, TurnRequest,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::AgentError;
@@ -33,6 +35,7 @@ pub struct Agent {
     pub(crate) inner: Arc<Inner>,
 }
 
+#[derive(Clone)]
 pub(crate) struct Inner {
     pub(crate) name: AgentName,
     pub(crate) model: Arc<dyn ChatModel>,
@@ -97,6 +100,40 @@ impl Agent {
         &self.inner.runtime
     }
 
+    /// The same agent under another name: its sessions know nothing of those of this one.
+    pub fn with_name(self, name: AgentName) -> Self {
+        self.changed(|inner| inner.name = name)
+    }
+
+    /// The same agent with another model.
+    pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
+        self.changed(|inner| inner.model = model)
+    }
+
+    /// The same agent whose model is told something else first.
+    pub fn with_system(self, system: impl Into<String>) -> Self {
+        self.changed(|inner| inner.system = system.into())
+    }
+
+    /// The same agent with fewer tools and skills.
+    pub fn narrowed(self, narrowing: &Narrowing) -> Self {
+        self.changed(|inner| inner.runtime = inner.runtime.narrowed(narrowing))
+    }
+
+    /// The same agent, which may not spend more than is left.
+    pub(crate) fn with_remaining_tokens(self, left: Option<u64>) -> Self {
+        let Some(left) = left else { return self };
+        self.changed(|inner| {
+            let own = inner.limits.max_tokens.unwrap_or(left);
+            inner.limits.max_tokens = Some(own.min(left));
+        })
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(Arc::make_mut(&mut self.inner));
+        self
+    }
+
     /// Runs a turn to its end.
     pub async fn run(&self, request: RunRequest) -> Result<RunOutcome, AgentError> {
         self.stream(request).outcome().await
@@ -104,13 +141,13 @@ impl Agent {
 
     /// Runs a turn, and tells what happens.
     pub fn stream(&self, request: RunRequest) -> RunStream {
-        RunStream::begin(self, request.session, Some(request.turn), request.cancel)
+        RunStream::begin(self, request.session, Some(request.turn), request.cancel, 0)
     }
 
     /// Goes on with a turn that did not come to its end, from the last step that was committed,
     /// such as after a crash. A turn that did is not begun again.
     pub fn resume(&self, session: SessionKey, cancel: CancellationToken) -> RunStream {
-        RunStream::begin(self, session, None, cancel)
+        RunStream::begin(self, session, None, cancel, 0)
     }
 }
 

@@ -59,6 +59,16 @@ pub enum AgentEvent {
         /// What the model sees.
         content: String,
     },
+    /// Something happens in a sub-agent.
+    SubAgent {
+        /// The call that it works for.
+        call_id: String,
+        /// What it is called.
+        agent: String,
+        /// What happens.
+        #[serde(rename = "inner")]
+        event: Box<AgentEvent>,
+    },
     /// Something is not as it should be; the run goes on.
     Problem {
         /// What.

@@ -15,13 +15,21 @@ pub struct RunLimits {
     pub max_tokens: Option<u64>,
     /// How long a tool may take.
     pub tool_timeout_ms: u64,
+    /// How many sub-agents may stand inside one another.
+    pub max_depth: usize,
     /// How many events wait for somebody who reads them; then the run waits.
     pub event_buffer: usize,
 }
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { max_steps: 100, max_tokens: None, tool_timeout_ms: 600_000, event_buffer: 256 }
+        Self {
+            max_steps: 100,
+            max_tokens: None,
+            tool_timeout_ms: 600_000,
+            max_depth: 4,
+            event_buffer: 256,
+        }
     }
 }
 
@@ -41,6 +49,12 @@ impl RunLimits {
     /// Sets how long a tool may take.
     pub fn with_tool_timeout_ms(mut self, tool_timeout_ms: u64) -> Self {
         self.tool_timeout_ms = tool_timeout_ms;
+        self
+    }
+
+    /// Sets how many sub-agents may stand inside one another.
+    pub fn with_max_depth(mut self, max_depth: usize) -> Self {
+        self.max_depth = max_depth;
         self
     }
 

@@ -1,7 +1,8 @@
 //! What hooks see of a run.
 
 use std::collections::HashSet;
-use std::sync::{self, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{self, Arc, PoisonError};
 
 use prowess_runtime::{
     AgentName, Change, Conversation, Runtime, RuntimeError, SessionKey, SessionState, Usage,
@@ -12,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::{Agent, Inner};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 
@@ -24,6 +26,10 @@ pub struct Run {
     pub(crate) conversation: Mutex<Conversation>,
     pub(crate) events: mpsc::Sender<AgentEvent>,
     pub(crate) cancel: CancellationToken,
+    /// How many runs it is inside of.
+    pub(crate) depth: usize,
+    /// The agent that is at work.
+    pub(crate) inner: Arc<Inner>,
     pub(crate) notes: Notes,
 }
 
@@ -34,6 +40,10 @@ pub(crate) struct Notes {
     spent: sync::Mutex<Usage>,
     /// The problems that were told.
     problems: sync::Mutex<HashSet<String>>,
+    /// Whether it ends behind the step that is under way.
+    is_interrupted: AtomicBool,
+    /// Whether the request that is being made is to be made anew.
+    is_stale: AtomicBool,
 }
 
 /// Something that a middleware remembers for an agent, in its session.
@@ -120,6 +130,41 @@ impl Run {
 
     pub(crate) fn spend(&self, usage: Usage) {
         *self.notes.spent.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    }
+
+    /// How many runs of other agents it is inside of.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The run ends behind the step that is under way.
+    pub fn interrupt(&self) {
+        self.notes.is_interrupted.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.notes.is_interrupted.load(Ordering::Relaxed)
+    }
+
+    /// The conversation has changed while a request was made of it: the request is made anew.
+    pub fn ask_anew(&self) {
+        self.notes.is_stale.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_stale(&self) -> bool {
+        self.notes.is_stale.swap(false, Ordering::Relaxed)
+    }
+
+    /// The agent that is at work.
+    pub fn as_agent(&self) -> Agent {
+        Agent { inner: Arc::clone(&self.inner) }
+    }
+
+    /// How many tokens it may still spend, if that is bounded.
+    pub(crate) fn remaining_tokens(&self) -> Option<u64> {
+        let spent = self.spent();
+        let spent = spent.input_tokens.saturating_add(spent.output_tokens);
+        Some(self.inner.limits.max_tokens?.saturating_sub(spent))
     }
 
     /// Tells whoever follows the run of a problem, once.

@@ -3,24 +3,20 @@
 use std::sync::Arc;
 
 use prowess_catalog::Catalog;
-use prowess_runtime::{Dialect, RuntimeBuilder, Settings};
+use prowess_runtime::{
+    BoxError, Change, Customisation, Dialect, Intercepted, Interceptor, InterceptorFuture, Message,
+    ModelOverride, RuntimeBuilder, Settings, ToolOutcome,
+};
 
 use crate::error::AgentError;
+use crate::fork::{
+    BuildForkMessages, FormatForkResult, HubForker, SubAgentInput, SubAgentOutput,
+    model_unavailable,
+};
+use crate::hub::{AgentHub, ModelHub, NotInHub};
 use crate::middleware::{Middleware, ModelCall};
 use crate::model::ChatModel;
 use crate::run::Run;
-
-/// Models by name, for skills that ask for another one than the agent's own.
-pub trait ModelHub: Send + Sync + 'static {
-    /// The model of this name.
-    fn get(&self, name: &str) -> Option<Arc<dyn ChatModel>>;
-}
-
-impl<F: Fn(&str) -> Option<Arc<dyn ChatModel>> + Send + Sync + 'static> ModelHub for F {
-    fn get(&self, name: &str) -> Option<Arc<dyn ChatModel>> {
-        self(name)
-    }
-}
 
 /// The engine as middleware: the listing, the conversation with the text of loaded skills, the
 /// tools of the moment, and the model that a loaded skill asks for.
@@ -56,13 +52,26 @@ pub struct SkillsMiddleware {
     catalog: Catalog,
     dialect: Option<Dialect>,
     settings: Option<Settings>,
+    customisation: Customisation,
+    agents: Option<Arc<dyn AgentHub>>,
     models: Option<Arc<dyn ModelHub>>,
+    build_fork_messages: Option<BuildForkMessages>,
+    format_fork_result: Option<FormatForkResult>,
 }
 
 impl SkillsMiddleware {
     /// The skills of a catalog.
     pub fn new(catalog: Catalog) -> Self {
-        Self { catalog, dialect: None, settings: None, models: None }
+        Self {
+            catalog,
+            dialect: None,
+            settings: None,
+            customisation: Customisation::default(),
+            agents: None,
+            models: None,
+            build_fork_messages: None,
+            format_fork_result: None,
+        }
     }
 
     /// Speaks to the model in another dialect.
@@ -77,25 +86,63 @@ impl SkillsMiddleware {
         self
     }
 
-    /// Models for skills that ask for one.
+    /// Models for skills that ask for one (`model`).
     pub fn with_models(mut self, models: impl ModelHub) -> Self {
         self.models = Some(Arc::new(models));
+        self
+    }
+
+    /// Agents for skills that run in one of their own (`context: fork`).
+    pub fn with_agents(mut self, agents: impl AgentHub) -> Self {
+        self.agents = Some(Arc::new(agents));
+        self
+    }
+
+    /// Other words than ours: the name and the parameters of the load tool, what a model is told,
+    /// what a skill becomes when it is loaded.
+    pub fn with_customisation(mut self, customisation: Customisation) -> Self {
+        self.customisation = customisation;
+        self
+    }
+
+    /// What a sub-agent begins with. By default the text of the skill, and before it the
+    /// conversation under [`prowess_runtime::ContextMode::ForkWithContext`].
+    pub fn build_fork_messages<F, Fut>(mut self, function: F) -> Self
+    where
+        F: Fn(SubAgentInput) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<Message>, BoxError>> + Send + 'static,
+    {
+        self.build_fork_messages = Some(Arc::new(move |input| Box::pin(function(input))));
+        self
+    }
+
+    /// What is told of what a sub-agent has done. By default what it said.
+    pub fn format_fork_result<F, Fut>(mut self, function: F) -> Self
+    where
+        F: Fn(SubAgentOutput) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        self.format_fork_result = Some(Arc::new(move |output| Box::pin(function(output))));
         self
     }
 
     /// The model that a loaded skill asks for.
     async fn model(&self, run: &Run) -> Result<Option<Arc<dyn ChatModel>>, AgentError> {
         let Some(wanted) = run.state().await?.model else { return Ok(None) };
-        let found = self.models.as_ref().and_then(|models| models.get(&wanted.model));
-        if found.is_none() {
-            let (skill, model) = (&wanted.skill, &wanted.model);
-            let message = format!(
-                "skill '{skill}' asks for the model '{model}', which is not there; the agent's \
-                 own goes on"
-            );
-            run.problem(message).await;
-        }
-        Ok(found)
+        let cause = match &self.models {
+            None => NotInHub.into(),
+            Some(models) => match models.get(&wanted.model).await {
+                Ok(model) => return Ok(Some(model)),
+                Err(cause) => cause,
+            },
+        };
+        let ModelOverride { skill, model, .. } = &wanted;
+        let message = format!(
+            "skill '{skill}' asks for the model '{model}', which is not there ({cause}); the \
+             agent's own goes on"
+        );
+        run.problem(message).await;
+        Ok(None)
     }
 }
 
@@ -107,6 +154,18 @@ impl Middleware for SkillsMiddleware {
         }
         if let Some(settings) = &self.settings {
             engine = engine.settings(settings.clone());
+        }
+        engine = engine.customise(self.customisation.clone());
+        if let Some(models) = &self.models {
+            engine = engine.interceptor(Arc::new(KnownModels { models: Arc::clone(models) }));
+        }
+        if let Some(agents) = &self.agents {
+            engine = engine.forker(Arc::new(HubForker {
+                agents: Arc::clone(agents),
+                models: self.models.clone(),
+                build_messages: self.build_fork_messages.clone(),
+                format_result: self.format_fork_result.clone(),
+            }));
         }
         engine
     }
@@ -127,6 +186,30 @@ impl Middleware for SkillsMiddleware {
             call.model = model;
         }
         Ok(())
+    }
+}
+
+/// A skill that asks for a model that is not there is not loaded.
+struct KnownModels {
+    models: Arc<dyn ModelHub>,
+}
+
+impl Interceptor for KnownModels {
+    fn after<'a>(
+        &'a self,
+        _call: Intercepted<'a>,
+        outcome: ToolOutcome,
+    ) -> InterceptorFuture<'a, ToolOutcome> {
+        Box::pin(async move {
+            for change in &outcome.changes {
+                if let Change::Load { skill, model: Some(model) } = change
+                    && let Err(cause) = self.models.get(model).await
+                {
+                    return model_unavailable(&skill.name, model, &cause).about(&skill.name);
+                }
+            }
+            outcome
+        })
     }
 }
 

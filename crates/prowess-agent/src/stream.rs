@@ -31,6 +31,7 @@ impl RunStream {
         session: SessionKey,
         turn: Option<TurnRequest>,
         cancel: CancellationToken,
+        depth: usize,
     ) -> Self {
         let inner = Arc::clone(&agent.inner);
         let (events, receiver) = mpsc::channel(inner.limits.event_buffer.max(1));
@@ -44,6 +45,8 @@ impl RunStream {
                 conversation: Mutex::new(conversation),
                 events,
                 cancel,
+                depth,
+                inner: Arc::clone(&inner),
                 notes: Notes::default(),
             };
             inner.run(&run, turn).await

@@ -1,5 +1,6 @@
 //! The loop: ask, carry out, ask again.
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,19 +149,7 @@ impl Inner {
 
     /// Asks the model.
     async fn ask(&self, run: &Run, step: usize) -> Result<(ModelResponse, Flow), AgentError> {
-        let messages = {
-            let mut conversation = run.conversation.lock().await;
-            self.runtime.refresh(&mut conversation).await?
-        };
-        let request = ModelRequest::of(messages)
-            .with_system(&run.system)
-            .with_tools(self.runtime.host_tools())
-            .with_options(self.options.clone())
-            .with_cancel(run.cancel.clone());
-        let mut call = ModelCall { model: Arc::clone(&self.model), request, step };
-        for middleware in &self.middleware {
-            middleware.before_model(run, &mut call).await?;
-        }
+        let call = self.call(run, step).await?;
         let next = NextModel { run, rest: &self.middleware };
         let mut response = next.run(call).await?;
         let mut flow = Flow::Continue;
@@ -172,6 +161,33 @@ impl Inner {
             response.message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
         }
         Ok((response, flow))
+    }
+
+    /// What the model is asked. Whoever changes the conversation meanwhile may have it made anew.
+    async fn call(&self, run: &Run, step: usize) -> Result<ModelCall, AgentError> {
+        /// So often a request is made anew.
+        const ANEW: usize = 2;
+        let mut left = ANEW;
+        'anew: loop {
+            let messages = {
+                let mut conversation = run.conversation.lock().await;
+                self.runtime.refresh(&mut conversation).await?
+            };
+            let request = ModelRequest::of(messages)
+                .with_system(&run.system)
+                .with_tools(self.runtime.host_tools())
+                .with_options(self.options.clone())
+                .with_cancel(run.cancel.clone());
+            let mut call = ModelCall { model: Arc::clone(&self.model), request, step };
+            for middleware in &self.middleware {
+                middleware.before_model(run, &mut call).await?;
+                if run.take_stale() && left > 0 {
+                    left -= 1;
+                    continue 'anew;
+                }
+            }
+            return Ok(call);
+        }
     }
 
     /// An answer is new, and so are its calls: those whose ids are empty or were used before get
@@ -243,6 +259,9 @@ impl Inner {
             run.emit(event).await;
         }
         run.conversation.lock().await.take_step(&message, &result);
+        if run.is_interrupted() {
+            return Ok(Stepped::Over(StopReason::Ended, Some(message)));
+        }
         outcome.message = Some(message);
         Ok(Stepped::On)
     }
@@ -260,6 +279,10 @@ struct ToolLayer<'r> {
 }
 
 impl CallLayer for ToolLayer<'_> {
+    fn caller(&self) -> Option<&(dyn Any + Send + Sync)> {
+        Some(self.run)
+    }
+
     fn call<'a>(&'a self, call: ToolCall, leaf: NextCall<'a>) -> ToolFuture<'a> {
         let Self { run, middleware, limit } = self;
         Box::pin(async move {

@@ -10,7 +10,7 @@ use prowess_agent::{
     ModelFuture, ModelRequest, ModelResponse, NextModel, Reply, Run, RunLimits, RunRequest, Runner,
     ScriptedModel, SkillsMiddleware, StopReason,
 };
-use prowess_catalog::{Catalog, MemorySource};
+use prowess_catalog::{Catalog, MemorySource, Snapshot};
 use prowess_runtime::{
     Effect, Invocation, Message, Role, SessionKey, Tool, ToolCall, ToolDeclaration, ToolFuture,
     ToolOutcome, Usage, tool_fn,
@@ -140,7 +140,7 @@ impl Tool for InOrder {
         &self.3
     }
 
-    fn effect(&self) -> Effect {
+    fn effect(&self, _: &ToolCall, _: &Snapshot) -> Effect {
         Effect::State
     }
 

@@ -7,6 +7,7 @@ use crate::commit::{Commit, initialisation};
 use crate::disclose::{GivenDoc, Opened, WantedDocs, session_name};
 use crate::engine::Engine;
 use crate::event::{Event, EventKind};
+use crate::fork::ContextMode;
 use crate::message::Message;
 use crate::outcome::ToolOutcome;
 use crate::prompt::{Placement, scope_of};
@@ -28,6 +29,8 @@ struct Prepared {
     docs: Vec<GivenDoc>,
     model: Option<String>,
     path: String,
+    /// Where it would run if a model had loaded it.
+    fork: Option<ContextMode>,
     notes: Vec<(EventKind, String)>,
 }
 
@@ -50,7 +53,15 @@ impl Runtime {
         let snapshot = &view.snapshot;
         let engine = Engine::new(inner, session, agent, &view);
         let mut all_declared = self.declared_loads(&engine, snapshot, &request.loads).await?;
-        let (mut all_pinned, problems) = self.pinned(&engine, snapshot, &request.pinned).await;
+        let (mut all_pinned, mut problems) = self.pinned(&engine, snapshot, &request.pinned).await;
+        for Prepared { loaded, fork, .. } in &all_declared {
+            let name = &loaded.name;
+            problems.extend(fork.map(|mode| {
+                format!(
+                    "skill '{name}' asks for context: {mode}; it was loaded into this conversation"
+                )
+            }));
+        }
         // Declared and pinned, a skill is given once.
         all_pinned.retain(|pinned| {
             let same = all_declared.iter_mut().find(|it| it.loaded.name == pinned.loaded.name);
@@ -72,7 +83,7 @@ impl Runtime {
                 given.extend(declared.iter().map(|skill| self.declared_message(skill, turn)));
                 given.extend(pinned.iter().map(|skill| self.pinned_message(skill, turn)));
             }
-            given.extend(request.message.clone());
+            given.extend(request.messages.iter().cloned());
             let (mut setup, excluded) =
                 initialisation(inner, &state, &view, session, agent).await?;
             setup.push(Change::BeginTurn { reset });
@@ -86,6 +97,12 @@ impl Runtime {
                 skill: Box::new(skill.loaded.clone()),
                 model: skill.model.clone(),
             }));
+            setup.extend(
+                request
+                    .inherited
+                    .iter()
+                    .map(|skill| Change::Load { skill: Box::new(skill.inherited()), model: None }),
+            );
             let commit = Commit {
                 inner,
                 session,
@@ -248,6 +265,7 @@ async fn prepare(
         docs,
         model,
         path: skill.path().display().to_string(),
+        fork: ContextMode::of(skill),
         notes,
     })
 }

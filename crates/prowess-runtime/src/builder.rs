@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwapOption;
 use prowess_catalog::{Catalog, ContentStore};
 
+use crate::customise::{Asked, Customisation};
 use crate::dialect::{Dialect, DialectError};
 use crate::event::EventSink;
 use crate::exposure::Exposure;
+use crate::fork::Forker;
 use crate::gate::{Registered, ToolTable};
 use crate::interceptor::Interceptor;
 use crate::prompt::TokenCounter;
@@ -15,6 +17,7 @@ use crate::runtime::{Inner, Runtime};
 use crate::settings::Settings;
 use crate::store::SessionStore;
 use crate::tool::{Tool, Toolkit};
+use crate::tools::LOAD;
 use crate::visibility::{Visibilities, VisibilityFilter};
 
 /// Puts a [`Runtime`] together.
@@ -30,6 +33,8 @@ pub struct RuntimeBuilder {
     pub(crate) settings: Option<Settings>,
     pub(crate) filter: Option<Arc<dyn VisibilityFilter>>,
     pub(crate) counter: Arc<dyn TokenCounter>,
+    pub(crate) customisation: Customisation,
+    pub(crate) forker: Option<Arc<dyn Forker>>,
 }
 
 impl RuntimeBuilder {
@@ -108,6 +113,18 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Puts other words in the place of ours.
+    pub fn customise(mut self, customisation: Customisation) -> Self {
+        self.customisation = customisation;
+        self
+    }
+
+    /// Runs skills in sub-agents that ask for one. Without it they cannot be loaded by a model.
+    pub fn forker(mut self, forker: Arc<dyn Forker>) -> Self {
+        self.forker = Some(forker);
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Result<Runtime, DialectError> {
         let mut dialect = match self.dialect {
@@ -115,6 +132,9 @@ impl RuntimeBuilder {
             None => Dialect::built_in()?,
         };
         let settings = self.settings.unwrap_or_else(|| dialect.settings().clone());
+        if let Some(name) = &self.customisation.skill_tool_name {
+            dialect.rename_tool(LOAD, name)?;
+        }
         if let Some(template) = &settings.listing.template {
             dialect.set_listing(template)?;
         }
@@ -127,6 +147,7 @@ impl RuntimeBuilder {
             visibilities: Visibilities {
                 settings: settings.visibility.clone(),
                 filter: self.filter,
+                only: None,
             },
             counter: self.counter,
             sessions: self.sessions,
@@ -137,6 +158,9 @@ impl RuntimeBuilder {
             sinks: self.sinks,
             settings,
             dialect,
+            customisation: self.customisation,
+            asked: Asked::default(),
+            forker: self.forker,
             host_tools: OnceLock::new(),
             guidance: OnceLock::new(),
         };

@@ -41,9 +41,9 @@ pub(crate) async fn initialisation(
     let listing = match inner.settings.listing.mode {
         ListingMode::Live => None,
         ListingMode::Stable => {
-            let listing = inner.listing(view, &scope, None);
-            excluded = listing.excluded();
-            Some(inner.keep(listing.text.into_bytes()).await?)
+            let (text, left_out) = inner.told_listing(view, &scope, None).await?;
+            excluded = left_out;
+            Some(inner.keep(text.into_bytes()).await?)
         }
     };
     let initialise = Change::Initialise { skills: view.known(), listing, dialect };

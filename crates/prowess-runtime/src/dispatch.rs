@@ -19,6 +19,7 @@ use crate::admission::Asked;
 use crate::commit::{Commit, StepCommit, initialisation};
 use crate::engine::Engine;
 use crate::event::EventKind;
+use crate::gate::Registered;
 use crate::interceptor::{Intercepted, Interception};
 use crate::layer::{CallLayer, NextCall};
 use crate::message::{Expansion, Message, Part, ToolCall, ToolResult, storable};
@@ -169,6 +170,8 @@ impl Runtime {
             let view = &*view;
             let mut engine = Engine::new(inner, session, agent, view);
             engine.transcript = step.transcript.as_deref();
+            engine.caller = layer.and_then(CallLayer::caller);
+            engine.said = Some(&step.message);
             engine.calls = calls.iter().map(|call| call.id.as_str()).collect();
             let calls = &calls;
             let batch = Batch { inner, session, agent, view, step: &step, calls, engine, layer };
@@ -303,7 +306,8 @@ impl Batch<'_> {
 
     fn effect_of(&self, call: &ToolCall) -> Effect {
         let registered = self.inner.tools.get(&self.tool_of(call));
-        registered.map(|registered| registered.tool.effect()).unwrap_or_default()
+        let effect = |it: &Registered| it.tool.effect(call, &self.view.snapshot);
+        registered.map(effect).unwrap_or_default()
     }
 
     async fn run_one(&self, call: &ToolCall, state: &SessionState) -> Ran {

@@ -1,5 +1,6 @@
 //! What the load tools may ask during a step.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 
 use prowess_catalog::{CatalogSkill, ContentError, Snapshot};
@@ -12,7 +13,7 @@ use crate::disclose::GivenDoc;
 use crate::message::Message;
 use crate::outcome::ToolOutcome;
 use crate::prompt::scope_of;
-use crate::runtime::{Inner, SkillView};
+use crate::runtime::{Inner, SkillView, stored_session};
 use crate::session::{AgentName, LoadedSkill, SelectedDoc, SessionKey, SessionState, WhenFull};
 use crate::settings::Settings;
 use crate::tool::{Invocation, ToolFuture};
@@ -28,6 +29,10 @@ pub(crate) struct Engine<'a> {
     pub(crate) view: &'a SkillView,
     /// The conversation as the model sees it, if the caller knows.
     pub(crate) transcript: Option<&'a [Message]>,
+    /// Whoever makes the calls.
+    pub(crate) caller: Option<&'a (dyn Any + Send + Sync)>,
+    /// What the model said that makes the calls.
+    pub(crate) said: Option<&'a Message>,
     /// The calls of this step: their results will be in the conversation.
     pub(crate) calls: BTreeSet<&'a str>,
     /// The stored conversation, read when it is needed.
@@ -47,6 +52,8 @@ impl<'a> Engine<'a> {
             agent,
             view,
             transcript: None,
+            caller: None,
+            said: None,
             calls: BTreeSet::new(),
             stored: OnceCell::new(),
         }
@@ -95,7 +102,10 @@ impl<'a> Engine<'a> {
         if call.is_some_and(|call| self.calls.contains(call)) {
             return Ok(true);
         }
-        let read = || self.inner.sessions.messages(self.session, self.agent);
+        let read = || async {
+            let state = stored_session(self.inner, self.session).await?.session.state(self.agent);
+            self.inner.transcript(self.session, self.agent, &state, &mut Vec::new()).await
+        };
         let transcript = match self.transcript {
             Some(transcript) => transcript,
             None => self

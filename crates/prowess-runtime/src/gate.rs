@@ -1,6 +1,6 @@
 //! Which tools are there, and which of them wait for a skill.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use prowess_catalog::{CatalogSkill, Snapshot, Trust};
@@ -13,6 +13,7 @@ use crate::tool::{Tool, ToolDeclaration};
 use crate::tools::{GENERIC, load_tools};
 
 /// The tools of a runtime, by name.
+#[derive(Clone)]
 pub(crate) struct ToolTable {
     tools: HashMap<String, Registered>,
     /// The tools by which skills are managed.
@@ -46,6 +47,13 @@ impl ToolTable {
             table.generic = Some((words.clone(), GENERIC.declaration(words)));
         }
         table
+    }
+
+    /// The same without the tools of the host that are not among these.
+    pub(crate) fn narrowed(&self, left: &BTreeSet<String>) -> Self {
+        let mut narrowed = self.clone();
+        narrowed.tools.retain(|name, _| left.contains(name) || self.managing.contains(name));
+        narrowed
     }
 
     fn insert(&mut self, registered: Registered) {

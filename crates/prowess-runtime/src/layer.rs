@@ -1,5 +1,7 @@
 //! What stands around every call of a step, outside of gate and policy.
 
+use std::any::Any;
+
 use crate::dispatch::Batch;
 use crate::message::ToolCall;
 use crate::session::SessionState;
@@ -10,6 +12,11 @@ use crate::tool::ToolFuture;
 pub trait CallLayer: Send + Sync {
     /// Does what is to be done about a call; [`NextCall::run`] goes on.
     fn call<'a>(&'a self, call: ToolCall, next: NextCall<'a>) -> ToolFuture<'a>;
+
+    /// What tools may know of whoever calls them: [`crate::Invocation::caller`].
+    fn caller(&self) -> Option<&(dyn Any + Send + Sync)> {
+        None
+    }
 }
 
 /// The rest of the way of a call. It can be gone again, with the same call or another one; only

@@ -11,18 +11,21 @@ mod admission;
 mod begin_turn;
 mod builder;
 mod commit;
+mod customise;
 mod dialect;
 mod disclose;
 mod dispatch;
 mod engine;
 mod event;
 mod exposure;
+mod fork;
 mod gate;
 mod interceptor;
 pub mod interop;
 mod invocation;
 mod layer;
 mod message;
+mod narrow;
 mod outcome;
 mod policy;
 mod prompt;
@@ -37,15 +40,20 @@ mod turn;
 mod visibility;
 
 pub use builder::RuntimeBuilder;
+pub use customise::{
+    BoxError, Customisation, CustomisationError, CustomisationPoint, SkillContent,
+};
 pub use dialect::{Dialect, DialectError};
 pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use exposure::Exposure;
+pub use fork::{ContextMode, Fork, ForkContent, Forker};
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
 pub use layer::{CallLayer, NextCall};
 pub use message::{
     Expansion, Given, MAX_NESTING, Message, Part, Role, ToolCall, ToolResult, Usage,
 };
+pub use narrow::Narrowing;
 pub use outcome::{ArtifactRef, ToolOutcome};
 pub use policy::{ALWAYS_ALLOWED, AllowedToolsPolicy, AllowedToolsUnion};
 pub use prompt::{
@@ -55,10 +63,10 @@ pub use prompt::{
 };
 pub use runtime::{Blocked, Runtime};
 pub use session::{
-    AgentName, Applied, Caps, Change, DocMode, DocSelection, InvalidAgentName, InvalidSessionKey,
-    KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource, REMEMBERED_CALLS,
-    Refusal, Reset, SelectedDoc, Session, SessionDelta, SessionKey, SessionState, Since,
-    StateDelta, ToolRules, WhenFull,
+    AgentName, Applied, Caps, Change, Compaction, DocMode, DocSelection, InvalidAgentName,
+    InvalidSessionKey, KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource,
+    REMEMBERED_CALLS, Refusal, Reset, SelectedDoc, Session, SessionDelta, SessionKey, SessionState,
+    Since, StateDelta, ToolRules, WhenFull,
 };
 pub use settings::{Guidance, InvalidSettings, ListingSettings, LoadMode, Settings};
 pub use store::{

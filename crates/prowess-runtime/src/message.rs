@@ -131,6 +131,23 @@ pub struct ToolResult {
     pub expansion: Option<Expansion>,
 }
 
+impl ToolResult {
+    /// A tool answers a call.
+    pub fn new(
+        call_id: impl Into<String>,
+        name: impl Into<String>,
+        content: impl Into<String>,
+    ) -> Self {
+        Self {
+            call_id: call_id.into(),
+            name: name.into(),
+            content: content.into(),
+            is_error: false,
+            expansion: None,
+        }
+    }
+}
+
 /// What a stub stands for: text of a skill, kept in the content store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -202,9 +219,9 @@ impl Message {
         Self::new(Role::Tool, vec![Part::ToolResult(result)])
     }
 
-    /// Says which skill it gives the text of.
-    pub(crate) fn giving(mut self, skill: &str, turn: u64) -> Self {
-        self.given = Some(Given { skill: skill.to_owned(), turn });
+    /// Says which skill it gives the text of, in which turn.
+    pub fn giving(mut self, skill: impl Into<String>, turn: u64) -> Self {
+        self.given = Some(Given { skill: skill.into(), turn });
         self
     }
 

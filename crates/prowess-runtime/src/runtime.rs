@@ -10,8 +10,10 @@ use prowess_catalog::{
 use prowess_format::Digest;
 
 use crate::builder::RuntimeBuilder;
+use crate::customise::{Asked, Customisation};
 use crate::dialect::Dialect;
 use crate::event::{Event, EventSink};
+use crate::fork::Forker;
 use crate::gate::{Declared, ToolTable};
 use crate::interceptor::Interceptor;
 use crate::message::{Message, ToolCall};
@@ -68,6 +70,10 @@ pub(crate) struct Inner {
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) settings: Settings,
     pub(crate) dialect: Dialect,
+    pub(crate) customisation: Customisation,
+    /// What the host was asked once.
+    pub(crate) asked: Asked,
+    pub(crate) forker: Option<Arc<dyn Forker>>,
     /// What a model is told that knows nothing of skills.
     pub(crate) host_tools: OnceLock<Arc<[ToolDeclaration]>>,
     /// What a model is told about using skills.
@@ -154,6 +160,8 @@ impl Runtime {
             settings: None,
             filter: None,
             counter: default_counter(),
+            customisation: Customisation::default(),
+            forker: None,
         }
     }
 

@@ -51,8 +51,8 @@ pub trait Tool: Send + Sync + 'static {
     /// What the model is told about it.
     fn declaration(&self) -> &ToolDeclaration;
 
-    /// Whether it changes which skills are loaded.
-    fn effect(&self) -> Effect {
+    /// Whether a call changes which skills are loaded.
+    fn effect(&self, _call: &ToolCall, _snapshot: &Snapshot) -> Effect {
         Effect::None
     }
 
@@ -74,6 +74,13 @@ pub struct Invocation<'a> {
     /// The call.
     pub call: &'a ToolCall,
     pub(crate) engine: &'a Engine<'a>,
+}
+
+impl<'a> Invocation<'a> {
+    /// Whoever makes the call, if that is a `T`: such as the run of an agent.
+    pub fn caller<T: 'static>(&self) -> Option<&'a T> {
+        self.engine.caller.and_then(|caller| caller.downcast_ref())
+    }
 }
 
 impl std::fmt::Debug for Invocation<'_> {

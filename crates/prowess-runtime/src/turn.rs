@@ -1,7 +1,8 @@
 //! How a turn begins.
 
+use crate::customise::CustomisationError;
 use crate::message::Message;
-use crate::session::Refusal;
+use crate::session::{LoadedSkill, Refusal};
 use crate::store::{Revision, StoreError};
 
 /// What the caller wants at the beginning of a turn.
@@ -12,8 +13,11 @@ pub struct TurnRequest {
     pub loads: Vec<LoadRequest>,
     /// Skills that shall be loaded and stay: unknown ones are left out, and reported.
     pub pinned: Vec<String>,
-    /// What the user says.
-    pub message: Option<Message>,
+    /// Skills that are loaded as another agent has loaded them. Their text is given where no
+    /// message of this turn gives it.
+    pub inherited: Vec<LoadedSkill>,
+    /// What is said: by the user, or before the turn began.
+    pub messages: Vec<Message>,
 }
 
 impl TurnRequest {
@@ -34,9 +38,15 @@ impl TurnRequest {
         self
     }
 
-    /// Sets what the user says.
+    /// Loads a skill as another agent has loaded it.
+    pub fn with_inherited(mut self, skill: LoadedSkill) -> Self {
+        self.inherited.push(skill);
+        self
+    }
+
+    /// Adds what is said.
     pub fn with_message(mut self, message: Message) -> Self {
-        self.message = Some(message);
+        self.messages.push(message);
         self
     }
 }
@@ -88,7 +98,7 @@ pub struct Turn {
     pub number: u64,
     /// What is to be appended to the conversation; it is in the stored transcript already.
     pub messages: Vec<Message>,
-    /// Pinned skills that could not be loaded, and why.
+    /// What is not as it was asked for: pinned skills that could not be loaded, and why.
     pub problems: Vec<String>,
     /// The session's revision.
     pub revision: Revision,
@@ -113,6 +123,9 @@ pub enum RuntimeError {
     /// A change from outside does not fit the state.
     #[error("the state cannot be changed: {0}")]
     Refused(Refusal),
+    /// A function of the host has failed.
+    #[error(transparent)]
+    Customisation(#[from] CustomisationError),
     /// A declared load makes no sense.
     #[error("the declared load of '{skill}' is not valid: {why}")]
     InvalidLoad {
@@ -139,6 +152,7 @@ impl RuntimeError {
             Self::Content(error) => error.code(),
             Self::TooBusy { .. } => "too_busy",
             Self::Refused(_) => "change_refused",
+            Self::Customisation(_) => "customisation_failed",
             Self::InvalidLoad { .. } => "invalid_load",
             Self::SkillUnavailable { .. } => "skill_unavailable",
         }

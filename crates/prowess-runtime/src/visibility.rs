@@ -1,6 +1,6 @@
 //! Who sees which skill.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prowess_catalog::{CatalogSkill, Scope, Snapshot};
@@ -48,6 +48,8 @@ pub(crate) fn own_visibility(skill: &CatalogSkill) -> Visibility {
 pub(crate) struct Visibilities {
     pub(crate) settings: BTreeMap<String, Visibility>,
     pub(crate) filter: Option<Arc<dyn VisibilityFilter>>,
+    /// Who is not among these is hidden.
+    pub(crate) only: Option<Arc<BTreeSet<String>>>,
 }
 
 impl Visibilities {
@@ -62,6 +64,9 @@ impl Visibilities {
         skill: &CatalogSkill,
         own: Visibility,
     ) -> Visibility {
+        if self.only.as_ref().is_some_and(|only| !only.contains(skill.name())) {
+            return Visibility::Hidden;
+        }
         if self.settings.is_empty() && self.filter.is_none() {
             return own;
         }
@@ -72,7 +77,8 @@ impl Visibilities {
 
     /// Whether somebody may hide a skill.
     pub(crate) fn can_hide(&self) -> bool {
-        self.filter.is_some() || self.settings.values().any(|it| *it == Visibility::Hidden)
+        let narrows = self.filter.is_some() || self.only.is_some();
+        narrows || self.settings.values().any(|it| *it == Visibility::Hidden)
     }
 
     /// Without what is hidden.

@@ -5,6 +5,7 @@ mod support;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use prowess_catalog::Snapshot;
 use prowess_runtime::{
     AgentName, Blocked, Effect, EventKind, EventLevel, Intercepted, Interception, Interceptor,
     InterceptorFuture, Invocation, Message, SessionKey, Settings, Step, Tool, ToolDeclaration,
@@ -437,7 +438,7 @@ impl Tool for Remember {
     fn declaration(&self) -> &ToolDeclaration {
         &self.0
     }
-    fn effect(&self) -> Effect {
+    fn effect(&self, _: &prowess_runtime::ToolCall, _: &Snapshot) -> Effect {
         Effect::State
     }
     fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {

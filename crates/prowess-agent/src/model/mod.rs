@@ -65,6 +65,12 @@ pub trait ChatModel: Send + Sync + 'static {
     }
 }
 
+impl std::fmt::Debug for dyn ChatModel {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("ChatModel").field(&self.name()).finish()
+    }
+}
+
 impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
     fn name(&self) -> &str {
         (**self).name()

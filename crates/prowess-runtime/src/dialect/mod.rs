@@ -212,10 +212,7 @@ impl Dialect {
         check_names(&tools).map_err(wrong)?;
         let settings = Settings::from_table(file.settings.clone())
             .map_err(|cause| DialectError::Settings { name: file.name.clone(), cause })?;
-        let names: BTreeMap<String, String> = crate::tools::names()
-            .map(|tool| (tool.to_owned(), tools.get(tool).map(|it| it.name.clone())))
-            .map(|(tool, name)| (tool, name.unwrap_or_default()))
-            .collect();
+        let names = names_of(&tools);
         let environment = render::environment(&names, base, file.outcomes, file.blocks)?;
         let is_default = text == BUILT_IN[0].1;
         Ok(Self {
@@ -257,6 +254,24 @@ impl Dialect {
         Some(&words.name)
     }
 
+    /// Calls a load tool something else.
+    pub(crate) fn rename_tool(
+        &mut self,
+        tool: &'static str,
+        name: &str,
+    ) -> Result<(), DialectError> {
+        let invalid = |cause| DialectError::Tools { name: self.name.clone(), cause };
+        let mut tools = self.tools.clone();
+        if let Some(words) = tools.get_mut(tool) {
+            name.clone_into(&mut words.name);
+            check_callable(name).map_err(invalid)?;
+        }
+        check_names(&tools).map_err(invalid)?;
+        render::set_names(&mut self.environment, &names_of(&tools));
+        self.tools = tools;
+        Ok(())
+    }
+
     pub(crate) fn words(&self, tool: &str) -> Option<&ToolWords> {
         self.tools.get(tool)
     }
@@ -296,10 +311,8 @@ fn complete(spec: &Spec, mut words: ToolWords) -> Result<ToolWords, String> {
         }
     }
     let names: BTreeSet<&str> = words.parameters.values().map(|it| it.name.as_str()).collect();
-    if let Some(name) =
-        std::iter::once(&*words.name).chain(names.iter().copied()).find(|it| !is_callable(it))
-    {
-        return Err(format!("no model can say '{name}': use at most 64 letters, digits, _ and -"));
+    for name in std::iter::once(&*words.name).chain(names.iter().copied()) {
+        check_callable(name)?;
     }
     match names.len() == words.parameters.len() {
         true => Ok(words),
@@ -308,9 +321,12 @@ fn complete(spec: &Spec, mut words: ToolWords) -> Result<ToolWords, String> {
 }
 
 /// Whether every provider takes this name of a tool or a parameter.
-fn is_callable(name: &str) -> bool {
+fn check_callable(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain)
+    match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(format!("no model can say '{name}': use at most 64 letters, digits, _ and -")),
+    }
 }
 
 /// A skill can be loaded, and no two tools have the same name.
@@ -323,6 +339,12 @@ fn check_names(tools: &BTreeMap<&'static str, ToolWords>) -> Result<(), String> 
         Some(twice) => Err(format!("two load tools are called '{}'", twice.name)),
         None => Ok(()),
     }
+}
+
+/// What the load tools are called; nothing, where there is none.
+fn names_of(tools: &BTreeMap<&'static str, ToolWords>) -> BTreeMap<String, String> {
+    let name = |tool: &str| tools.get(tool).map(|words| words.name.clone()).unwrap_or_default();
+    crate::tools::names().map(|tool| (tool.to_owned(), name(tool))).collect()
 }
 
 /// Puts one table over another.

@@ -25,8 +25,7 @@ pub(super) fn environment(
     environment.add_filter("attribute", attribute);
     environment.add_filter("json", |value: Serde<Value>| value.0.to_string());
     environment.add_filter("lines", |text: &str| text.trim_matches(['\r', '\n']).to_owned());
-    // What the load tools are called; nothing, if there is no such tool.
-    environment.add_global("names", minijinja::Value::from(Serde(names)));
+    set_names(&mut environment, names);
     let known: Vec<String> = base.outcomes.keys().chain(base.blocks.keys()).cloned().collect();
     let unknown = outcomes.keys().chain(blocks.keys()).find(|name| !known.contains(name));
     if let Some(name) = unknown {
@@ -52,9 +51,15 @@ pub(super) fn environment(
     Ok(environment)
 }
 
+/// What the load tools are called; nothing, if there is no such tool.
+pub(super) fn set_names(environment: &mut Environment<'static>, names: &BTreeMap<String, String>) {
+    environment.add_global("names", minijinja::Value::from(Serde(names)));
+}
+
 /// Everything that a template may speak of; what an outcome does not have is an error when it is
 /// written.
-const DATA: [&str; 53] = [
+const DATA: [&str; 56] = [
+    "agent",
     "allowed",
     "annotations",
     "argument_hint",
@@ -84,6 +89,7 @@ const DATA: [&str; 53] = [
     "manual",
     "missing",
     "mode",
+    "model",
     "more",
     "more_removed",
     "more_resources",
@@ -95,6 +101,7 @@ const DATA: [&str; 53] = [
     "removed",
     "resource",
     "resources",
+    "results",
     "selected_docs",
     "skill",
     "skills",

@@ -62,12 +62,28 @@ fn samples() -> Vec<(&'static str, Value)> {
     let resource = json!({
         "skill": "a", "resource": "r", "available": ["x"], "more": 1, "cause": "no",
     });
+    let fork = json!({
+        "skill": "a", "mode": "fork", "agent": "writer", "model": "small", "cause": "no", "limit": 4,
+    });
     let mut nothing = resource.clone();
     nothing["available"] = json!([]);
     nothing["more"] = json!(0);
     vec![
         ("loaded", loaded),
         ("loaded", bare),
+        ("forked", json!({"skill": "a", "results": ["One.", "Two."]})),
+        ("forked", json!({"skill": "a", "results": []})),
+        ("agent_hub_missing", fork.clone()),
+        ("model_hub_missing", fork.clone()),
+        ("model_unavailable", fork.clone()),
+        ("agent_unavailable", fork.clone()),
+        ("content_failed", fork.clone()),
+        ("history_unavailable", fork.clone()),
+        ("fork_messages_failed", fork.clone()),
+        ("fork_failed", fork.clone()),
+        ("fork_result_failed", fork.clone()),
+        ("fork_interrupted", fork.clone()),
+        ("fork_too_deep", fork),
         ("docs_loaded", json!({"skill": "a", "docs": [doc]})),
         ("already_loaded", json!({"skill": "a", "load_count": 1, "update_available": false})),
         ("already_loaded", json!({"skill": "a", "load_count": 1, "update_available": true})),

@@ -123,10 +123,10 @@ impl Runtime {
         let now = Known { revision: stored.revision, turn: state.turn };
         // Within a turn what was sent stays as it was, unless it was meant for one request.
         if *known != Some(now) || inner.settings.load_mode == LoadMode::Once {
-            let transcript = inner.sessions.messages(session, agent).await?;
+            problems.clear();
+            let transcript = inner.transcript(session, agent, &state, problems).await?;
             let scope = scope_of(session, agent);
             let view = View { inner, state: &state, skills, scope: &scope };
-            problems.clear();
             *messages = Arc::new(view.messages(&transcript, problems).await?);
             *held = Held::of(&transcript, &state);
             *known = Some(now);

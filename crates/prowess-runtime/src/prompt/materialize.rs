@@ -44,22 +44,25 @@ impl View<'_> {
         let listing = self.listing_text(problems).await?;
         let mut sections: Vec<String> = Vec::new();
         sections.extend(system.filter(|text| !text.is_empty()).map(str::to_owned));
-        let guidance = match &settings.listing.guidance {
-            Guidance::Default => {
+        let load = self.inner.dialect.tool(LOAD).unwrap_or(LOAD);
+        let customisation = &self.inner.customisation;
+        let own = self.inner.asked.guidance(customisation, load).await.transpose()?;
+        let guidance = match (own, &settings.listing.guidance) {
+            (Some(own), _) => own.clone(),
+            (None, Guidance::Default) => {
                 let write = || self.inner.dialect.block("guidance", &json!({}));
                 self.inner.guidance.get_or_init(write).clone()
             }
-            Guidance::Text(text) => text.clone(),
-            Guidance::None => String::new(),
+            (None, Guidance::Text(text)) => text.clone(),
+            (None, Guidance::None) => String::new(),
         };
         let mut tools = self.inner.declarations(self.skills, self.state);
         let mut listing = Some(listing);
-        if settings.listing.slot == ListingSlot::ToolDescription {
+        let is_told = settings.listing.slot == ListingSlot::ToolDescription;
+        if is_told || customisation.lists() || customisation.has_parameters() {
             let mut changed = tools.to_vec();
-            let name = self.inner.dialect.tool(LOAD);
-            let load = changed.iter_mut().find(|tool| Some(tool.name.as_str()) == name);
-            if let Some((load, listing)) = load.zip(listing.take()) {
-                load.description = format!("{}\n\n{listing}", load.description);
+            if let Some(load) = changed.iter_mut().find(|tool| tool.name == load) {
+                self.customise(load, &mut listing).await?;
             }
             tools = changed.into();
         }
@@ -72,6 +75,28 @@ impl View<'_> {
             sections.extend(self.blocks(&loaded, problems).await?);
         }
         Ok((sections.join("\n\n"), tools))
+    }
+
+    /// What the model is told of the load tool: as the host wants it, and with the listing, where
+    /// that stands there.
+    async fn customise(
+        &self,
+        load: &mut ToolDeclaration,
+        listing: &mut Option<String>,
+    ) -> Result<(), RuntimeError> {
+        let Inner { customisation, dialect, asked, settings, .. } = self.inner;
+        let skill = dialect.parameter(LOAD, "skill").unwrap_or("skill");
+        let asked = asked.parameters(customisation, &load.parameters, skill).await;
+        if let Some(parameters) = asked.transpose()? {
+            load.parameters = parameters.clone();
+        }
+        let is_told = settings.listing.slot == ListingSlot::ToolDescription;
+        if customisation.lists() {
+            load.description = listing.take().unwrap_or_default();
+        } else if let Some(listing) = listing.take_if(|_| is_told) {
+            load.description = format!("{}\n\n{listing}", load.description);
+        }
+        Ok(())
     }
 
     /// The skills whose text the next request holds: all that are loaded, but for those that were
@@ -103,7 +128,7 @@ impl View<'_> {
     /// The listing that this session sees.
     async fn listing_text(&self, problems: &mut Vec<String>) -> Result<String, RuntimeError> {
         if self.inner.settings.listing.mode == ListingMode::Live {
-            return Ok(self.inner.listing(self.skills, self.scope, Some(self.state)).text);
+            return Ok(self.inner.told_listing(self.skills, self.scope, Some(self.state)).await?.0);
         }
         let is_spoken = self.state.dialect == self.inner.dialect.fingerprint();
         if let Some(frozen) = self.state.listing.filter(|_| is_spoken) {
@@ -112,7 +137,7 @@ impl View<'_> {
             }
             problems.push("the listing of this session is lost; it is written anew".to_owned());
         }
-        Ok(self.inner.listing(self.skills, self.scope, None).text)
+        Ok(self.inner.told_listing(self.skills, self.scope, None).await?.0)
     }
 
     /// Results with their text, where it still counts.

@@ -2,6 +2,7 @@
 
 mod budget;
 mod changes;
+mod compact;
 mod conversation;
 mod fill;
 mod listing;

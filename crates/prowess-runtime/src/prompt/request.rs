@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prowess_catalog::Scope;
+use prowess_catalog::{CatalogSkill, Scope};
 use serde::{Deserialize, Serialize};
 
 use super::fill::ListingRequest;
@@ -10,11 +10,12 @@ use super::listing::{Listing, ListingMode};
 use super::materialize::{Held, View};
 use crate::commit::initialisation;
 use crate::message::Message;
-use crate::runtime::{Inner, Runtime, SkillView};
+use crate::runtime::{Inner, Runtime, SkillView, stored_session};
 use crate::session::{AgentName, Change, SessionKey, SessionState};
 use crate::settings::LoadMode;
 use crate::tool::ToolDeclaration;
 use crate::turn::RuntimeError;
+use crate::visibility::Visibility;
 
 /// Where the text of loaded skills stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,25 +79,7 @@ impl Runtime {
         agent: &AgentName,
         request: PromptRequest,
     ) -> Result<Prompt, RuntimeError> {
-        let state = self.state(session, agent).await?;
-        let (_, skills) = self.inner.skills_of(session, agent).await;
-        let transcript = match request.transcript {
-            Some(transcript) => transcript,
-            None => self.inner.sessions.messages(session, agent).await?,
-        };
-        let view = View {
-            inner: &self.inner,
-            state: &state.unsent(),
-            skills: &skills,
-            scope: &scope_of(session, agent),
-        };
-        let mut problems = Vec::new();
-        let (system, tools) = view.system(request.system.as_deref(), &mut problems).await?;
-        let held = Held::of(&transcript, &state);
-        let mut messages: Vec<Message> = Vec::new();
-        messages.extend(view.lost_context(&held, &mut problems).await?);
-        messages.extend(view.messages(&transcript, &mut problems).await?);
-        Ok(Prompt { system, tools, messages: Arc::new(messages), problems })
+        self.inner.prompt(session, agent, request).await
     }
 
     /// What the model is sent now, for a request that is really made: under [`LoadMode::Once`]
@@ -179,6 +162,56 @@ pub(crate) fn scope_of(session: &SessionKey, agent: &AgentName) -> Scope {
 }
 
 impl Inner {
+    /// What the model would be sent now.
+    pub(crate) async fn prompt(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        request: PromptRequest,
+    ) -> Result<Prompt, RuntimeError> {
+        let state = stored_session(self, session).await?.session.state(agent);
+        let (_, skills) = self.skills_of(session, agent).await;
+        let mut problems = Vec::new();
+        let transcript = match request.transcript {
+            Some(transcript) => transcript,
+            None => self.transcript(session, agent, &state, &mut problems).await?,
+        };
+        let view = View {
+            inner: self,
+            state: &state.unsent(),
+            skills: &skills,
+            scope: &scope_of(session, agent),
+        };
+        let (system, tools) = view.system(request.system.as_deref(), &mut problems).await?;
+        let held = Held::of(&transcript, &state);
+        let mut messages: Vec<Message> = Vec::new();
+        messages.extend(view.lost_context(&held, &mut problems).await?);
+        messages.extend(view.messages(&transcript, &mut problems).await?);
+        Ok(Prompt { system, tools, messages: Arc::new(messages), problems })
+    }
+
+    /// The listing as a model is told it, by the host or by us, and how many skills did not fit.
+    pub(crate) async fn told_listing(
+        &self,
+        view: &SkillView,
+        scope: &Scope,
+        live: Option<&SessionState>,
+    ) -> Result<(String, usize), RuntimeError> {
+        let skills = || {
+            let is_told =
+                |skill: &&CatalogSkill| self.visibilities.of(scope, skill) < Visibility::ManualOnly;
+            view.snapshot.skills().iter().filter(is_told).cloned().collect()
+        };
+        match self.customisation.listing(skills).await {
+            Some(text) => Ok((text?, 0)),
+            None => {
+                let listing = self.listing(view, scope, live);
+                let excluded = listing.excluded();
+                Ok((listing.text, excluded))
+            }
+        }
+    }
+
     pub(crate) fn listing(
         &self,
         view: &SkillView,

@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::message::storable;
 
 use super::state::{
-    DocSelection, KnownSkills, Leaving, LoadedSkill, ModelOverride, SelectedDoc, SessionState,
-    Since,
+    Compaction, DocSelection, KnownSkills, Leaving, LoadedSkill, ModelOverride, SelectedDoc,
+    SessionState, Since,
 };
 
 /// So many ids of calls a state remembers, and never less than those of one delta.
@@ -59,6 +59,11 @@ pub enum Change {
     Tell {
         /// Which.
         skills: KnownSkills,
+    },
+    /// The first messages of the transcript are not sent any more; others said what they said.
+    Compact {
+        /// How many, and what stands for them.
+        compaction: Compaction,
     },
     /// The next run looks again which skills there are.
     Forget,
@@ -264,6 +269,7 @@ impl SessionState {
                 self.dialect = *dialect;
             }
             Change::Tell { skills } => self.told = Some(*skills),
+            Change::Compact { compaction } => self.compaction = Some(*compaction),
             Change::Forget => self.skills = None,
             Change::Adopt { state } => {
                 *self = SessionState::clone(state);

@@ -9,8 +9,8 @@ pub use delta::{
 };
 pub use key::{AgentName, InvalidAgentName, InvalidSessionKey, SessionKey};
 pub use state::{
-    DocSelection, KnownResources, KnownSkills, LoadedSkill, ModelOverride, NamedResource,
-    SelectedDoc, SessionState, Since, ToolRules,
+    Compaction, DocSelection, KnownResources, KnownSkills, LoadedSkill, ModelOverride,
+    NamedResource, SelectedDoc, SessionState, Since, ToolRules,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

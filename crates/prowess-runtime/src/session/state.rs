@@ -58,6 +58,9 @@ pub struct SessionState {
     /// Another model than the agent's own, and the skill that asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelOverride>,
+    /// What of the conversation is not sent any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compaction>,
     /// Counts touches.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) clock: u64,
@@ -224,6 +227,15 @@ impl LoadedSkill {
             pinned: false,
         }
     }
+
+    /// The same skill for an agent whose conversation holds nothing of it.
+    pub(crate) fn inherited(&self) -> Self {
+        let mut inherited = Self { call: None, sent: false, load_count: 0, ..self.clone() };
+        for doc in &mut inherited.docs.docs {
+            doc.call = None;
+        }
+        inherited
+    }
 }
 
 /// What the pinned text of a skill says of tools. Only the policy gives it a meaning.
@@ -386,6 +398,16 @@ pub struct ModelOverride {
     pub skill: String,
 }
 
+/// What of a conversation is not sent any more, and what stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Compaction {
+    /// How many messages of the transcript, from its beginning.
+    pub messages: usize,
+    /// What is said in their place; the text is in the content store.
+    pub summary: Digest,
+}
+
 impl SessionState {
     /// The loaded skill of this name.
     pub fn loaded(&self, name: &str) -> Option<&LoadedSkill> {
@@ -425,6 +447,7 @@ impl SessionState {
             std::iter::once(skill.digest).chain(skill.text).chain(docs)
         });
         let told = self.told.map(|told| told.digest);
-        skills.chain(self.listing).chain(told).collect()
+        let summary = self.compaction.map(|it| it.summary);
+        skills.chain(self.listing).chain(told).chain(summary).collect()
     }
 }

@@ -4,15 +4,17 @@ use prowess_catalog::CatalogSkill;
 use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
-use crate::disclose::{GivenDoc, Opened, SkillText, WantedDocs, folder_of, session_name};
+use crate::customise::SkillContent;
+use crate::disclose::{GivenDoc, Opened, WantedDocs, folder_of, session_name};
 use crate::event::EventKind;
+use crate::fork::{ContextMode, Fork};
 use crate::outcome::ToolOutcome;
 use crate::session::{Change, DocMode, DocSelection, KnownResources, LoadedSkill, SelectedDoc};
 use crate::tool::Invocation;
 use crate::visibility::Visibility;
 
 /// What is asked for.
-struct Request {
+pub(crate) struct Request {
     skill: String,
     docs: Vec<String>,
     all_docs: bool,
@@ -61,8 +63,9 @@ pub(super) async fn load(
         (None, Err(failure)) => return Err(failure.about(name)),
     };
     let outcome = outcome.about(name);
+    let is_read = invocation.engine.inner.customisation.reads_arguments();
     Ok(match ignored {
-        Some(ignored) if outcome.hint.is_none() => outcome.with_hint(ignored),
+        Some(ignored) if outcome.hint.is_none() && !is_read => outcome.with_hint(ignored),
         _ => outcome,
     })
 }
@@ -73,29 +76,73 @@ async fn load_first(
     name: &str,
     skill: &CatalogSkill,
 ) -> Result<ToolOutcome, ToolOutcome> {
-    let Invocation { engine, snapshot, state, call, .. } = invocation;
-    // Decided again when the change is committed; here it saves the reading.
-    if let Some(refusal) = engine.refusal(state, name) {
-        return Err(refusal);
-    }
+    let engine = invocation.engine;
     if engine.visibility(skill) == Visibility::ManualOnly {
         return Err(ToolOutcome::failed("manual_only", json!({"skill": name})).about(name));
     }
-    let typed = request.arguments.as_deref().unwrap_or_default();
-    let about = |failure: ToolOutcome| failure.about(name);
-    let opened = engine.open_skill(snapshot, skill, typed).await.map_err(about)?;
-    let docs = match request.wanted() {
-        Some(wanted) => engine.docs(name, skill, wanted).await.map_err(about)?,
-        None => Vec::new(),
-    };
-    let Opened { mut loaded, text, model, notes } = opened;
-    loaded.call = Some(call.id.clone());
-    loaded.docs = selection(&docs, request.all_docs, Some(&call.id));
-    let mut outcome = given(invocation, &loaded, &text, &docs, Some(skill));
-    for (kind, message) in notes {
+    let opening = Opening { invocation, request, name, skill };
+    if let Some(mode) = ContextMode::of(skill) {
+        return Ok(opening.fork(mode).await);
+    }
+    // Decided again when the change is committed; here it saves the reading.
+    if let Some(refusal) = engine.refusal(invocation.state, name) {
+        return Err(refusal);
+    }
+    let (mut opened, docs) = opening.open().await?;
+    let mut outcome = opening.given(&mut opened, &docs).await?;
+    for (kind, message) in opened.notes {
         outcome = outcome.with_note(kind, message);
     }
-    Ok(outcome.with_change(Change::Load { skill: Box::new(loaded), model }))
+    let (skill, model) = (Box::new(opened.loaded), opened.model);
+    Ok(outcome.with_change(Change::Load { skill, model }))
+}
+
+/// A skill that is about to be given.
+pub(crate) struct Opening<'a> {
+    pub(crate) invocation: Invocation<'a>,
+    request: &'a Request,
+    /// The name that the session knows it by.
+    pub(crate) name: &'a str,
+    pub(crate) skill: &'a CatalogSkill,
+}
+
+impl<'a> Opening<'a> {
+    /// Reads the skill, and the docs that are asked for with it.
+    pub(crate) async fn open(&self) -> Result<(Opened, Vec<GivenDoc>), ToolOutcome> {
+        let Invocation { engine, snapshot, call, .. } = self.invocation;
+        let typed = self.request.arguments.as_deref().unwrap_or_default();
+        let about = |failure: ToolOutcome| failure.about(self.name);
+        let mut opened = engine.open_skill(snapshot, self.skill, typed).await.map_err(about)?;
+        let docs = match self.request.wanted() {
+            Some(wanted) => engine.docs(self.name, self.skill, wanted).await.map_err(about)?,
+            None => Vec::new(),
+        };
+        opened.loaded.call = Some(call.id.clone());
+        opened.loaded.docs = selection(&docs, self.request.all_docs, Some(&call.id));
+        Ok((opened, docs))
+    }
+
+    /// The outcome that holds its text.
+    pub(crate) async fn given(
+        &self,
+        opened: &mut Opened,
+        docs: &[GivenDoc],
+    ) -> Result<ToolOutcome, ToolOutcome> {
+        given(self.invocation, opened, docs, Some(self.skill)).await
+    }
+
+    /// Runs it in a sub-agent.
+    async fn fork(self, mode: ContextMode) -> ToolOutcome {
+        let name = self.name;
+        let outcome = match &self.invocation.engine.inner.forker {
+            Some(forker) => forker.fork(Fork { opening: self, mode }).await,
+            None => {
+                let data = json!({"skill": name, "mode": mode});
+                ToolOutcome::failed("agent_hub_missing", data)
+            }
+        };
+        outcome.about(name)
+    }
 }
 
 async fn load_again(
@@ -150,15 +197,17 @@ async fn load_again(
                 Opened { loaded: again, text, model: None, notes: Vec::new() }
             }
         };
-        let Opened { loaded: mut again, text, model, notes } = opened;
-        again.call = Some(call.id.clone());
-        again.docs = selection(&new, request.all_docs, Some(&call.id));
-        let mut outcome =
-            given(invocation, &again, &text, &new, skill).with_data("update_available", is_update);
-        for (kind, message) in notes {
+        let mut opened = opened;
+        opened.loaded.call = Some(call.id.clone());
+        opened.loaded.docs = selection(&new, request.all_docs, Some(&call.id));
+        let mut outcome = given(invocation, &mut opened, &new, skill)
+            .await?
+            .with_data("update_available", is_update);
+        for (kind, message) in opened.notes {
             outcome = outcome.with_note(kind, message);
         }
-        return Ok(outcome.with_change(Change::Load { skill: Box::new(again), model }));
+        let (skill, model) = (Box::new(opened.loaded), opened.model);
+        return Ok(outcome.with_change(Change::Load { skill, model }));
     }
     if new.is_empty() {
         let data = json!({
@@ -202,24 +251,26 @@ pub(super) fn selection(docs: &[GivenDoc], all: bool, call: Option<&str>) -> Doc
     DocSelection { all, docs: docs.collect() }
 }
 
-/// The outcome that holds a skill's text.
-fn given(
+/// The outcome that holds a skill's text: as the host writes it, or in the words of the dialect.
+async fn given(
     invocation: Invocation<'_>,
-    loaded: &LoadedSkill,
-    text: &SkillText,
+    opened: &mut Opened,
     docs: &[GivenDoc],
     skill: Option<&CatalogSkill>,
-) -> ToolOutcome {
+) -> Result<ToolOutcome, ToolOutcome> {
+    let Opened { loaded, text, .. } = opened;
     let KnownResources { named, more, .. } = &loaded.resources;
     let resources: Vec<Value> = named
         .iter()
         .map(|resource| json!({"path": resource.path, "kind": resource.kind}))
         .collect();
     let texts: Vec<Value> = docs.iter().map(GivenDoc::to_json).collect();
+    let folder = skill.map(folder_of);
+    let engine = invocation.engine;
     let data = json!({
         "skill": loaded.name,
         "title": skill.and_then(|skill| skill.found().frontmatter.title()),
-        "folder": skill.map(folder_of),
+        "folder": folder,
         "version": loaded.version,
         "digest": loaded.digest,
         "tree_digest": loaded.tree_digest,
@@ -229,7 +280,24 @@ fn given(
         "doc_paths": loaded.docs.paths(),
         "resources": resources,
         "more_resources": more,
-        "tools": invocation.engine.described_tools(&loaded.name),
+        "tools": engine.described_tools(&loaded.name),
     });
-    ToolOutcome::coded("loaded", data).pinned()
+    let mut outcome = ToolOutcome::coded("loaded", data).pinned();
+    let Some(skill) = skill else { return Ok(outcome) };
+    let seen = || SkillContent {
+        skill: skill.clone(),
+        content: text.body.clone(),
+        base_directory: folder.unwrap_or_default(),
+    };
+    let arguments = &invocation.call.arguments;
+    if let Some(built) = engine.inner.customisation.content(seen, arguments).await {
+        let content = built.map_err(|error| {
+            let data = json!({"skill": loaded.name, "cause": error.cause.to_string()});
+            ToolOutcome::failed("content_failed", data).about(&loaded.name)
+        })?;
+        engine.inner.dialect.render(&mut outcome);
+        loaded.text = Some(engine.keep(content.clone().into_bytes()).await?);
+        outcome.content = content;
+    }
+    Ok(outcome)
 }

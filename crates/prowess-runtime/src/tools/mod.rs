@@ -8,12 +8,17 @@ mod loaded;
 pub(crate) mod skill_tool;
 mod unload;
 
+pub(crate) use load::Opening;
+
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use prowess_catalog::Snapshot;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{Dialect, ToolWords};
+use crate::fork::ContextMode;
+use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
 use crate::tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture};
 use arguments::CallArguments;
@@ -160,7 +165,8 @@ pub(crate) fn load_tools(dialect: &Dialect) -> Vec<Arc<dyn Tool>> {
         let Some(words) = dialect.words(spec.name) else { continue };
         let declaration = spec.declaration(words);
         let (words, effect, run) = (words.clone(), *effect, *run);
-        tools.push(Arc::new(LoadTool { declaration, words, effect, run }));
+        let is_load = spec.name == LOAD;
+        tools.push(Arc::new(LoadTool { declaration, words, effect, run, is_load }));
     }
     tools
 }
@@ -170,6 +176,16 @@ struct LoadTool {
     words: ToolWords,
     effect: Effect,
     run: Run,
+    is_load: bool,
+}
+
+impl LoadTool {
+    /// Whether a call runs a skill in a sub-agent: that changes nothing here, and takes its time.
+    fn forks(&self, call: &ToolCall, snapshot: &Snapshot) -> bool {
+        let named = || CallArguments::new(&self.words, &call.arguments).ok()?.skill().ok();
+        let is_fork = |name: String| snapshot.get(&name).ok().and_then(ContextMode::of).is_some();
+        self.is_load && named().is_some_and(is_fork)
+    }
 }
 
 impl Tool for LoadTool {
@@ -177,8 +193,11 @@ impl Tool for LoadTool {
         &self.declaration
     }
 
-    fn effect(&self) -> Effect {
-        self.effect
+    fn effect(&self, call: &ToolCall, snapshot: &Snapshot) -> Effect {
+        match self.forks(call, snapshot) {
+            true => Effect::None,
+            false => self.effect,
+        }
     }
 
     fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {

@@ -1,0 +1,105 @@
+//! Conversations that have become too long: what stands for their beginning.
+
+use serde_json::json;
+
+use crate::message::{Message, Role};
+use crate::runtime::{Inner, Runtime};
+use crate::session::{AgentName, Change, Compaction, SessionKey, SessionState};
+use crate::turn::RuntimeError;
+
+impl Runtime {
+    /// The conversation of an agent as it is stored, without what was compacted.
+    pub async fn transcript(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+    ) -> Result<Vec<Message>, RuntimeError> {
+        let state = self.state(session, agent).await?;
+        self.inner.transcript(session, agent, &state, &mut Vec::new()).await
+    }
+
+    /// From now on a summary is sent in the place of all but the last messages, and says how many
+    /// it stands for. Nothing of the transcript is lost. Calls and their results stay together, so
+    /// that some more messages may be kept than are asked for.
+    ///
+    /// What was said of changed skills may be gone with it: the listing is written anew.
+    pub async fn compact(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        keep: usize,
+        summary: &str,
+    ) -> Result<usize, RuntimeError> {
+        let inner = &*self.inner;
+        let messages = inner.sessions.messages(session, agent).await?;
+        let cut = safe_cut(&messages, messages.len().saturating_sub(keep));
+        let summary = inner.keep(summary.as_bytes().to_vec()).await?;
+        let compaction = Compaction { messages: cut, summary };
+        let mut unlisted = self.state(session, agent).await?;
+        unlisted.skills = None;
+        let (_, view) = inner.skills_of(session, agent).await;
+        let (mut changes, _) =
+            crate::commit::initialisation(inner, &unlisted, &view, session, agent).await?;
+        changes.push(Change::Compact { compaction });
+        self.change(session, agent, changes).await?;
+        Ok(cut)
+    }
+}
+
+impl Inner {
+    /// The stored conversation without what was compacted.
+    pub(crate) async fn transcript(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        state: &SessionState,
+        problems: &mut Vec<String>,
+    ) -> Result<Vec<Message>, RuntimeError> {
+        let mut messages = self.sessions.messages(session, agent).await?;
+        let Some(compaction) = state.compaction else { return Ok(messages) };
+        let Some(kept) = self.kept_or_lost(compaction.summary).await? else {
+            problems.push("the summary of this conversation is lost; all of it is sent".to_owned());
+            return Ok(messages);
+        };
+        messages.drain(..compaction.messages.min(messages.len()));
+        let data = json!({"text": String::from_utf8_lossy(&kept)});
+        messages.insert(0, Message::user(self.dialect.block("summary", &data)));
+        Ok(messages)
+    }
+}
+
+/// The last place at or before this one where a conversation can begin: no result is cut off from
+/// its call.
+fn safe_cut(messages: &[Message], at: usize) -> usize {
+    let is_safe = |at: &usize| messages.get(*at).is_none_or(|it| it.role != Role::Tool);
+    (0..=at.min(messages.len())).rev().find(is_safe).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{ToolCall, ToolResult};
+
+    #[test]
+    fn calls_and_results_stay_together() {
+        let result = |id: &str| ToolResult {
+            call_id: id.to_owned(),
+            name: "t".to_owned(),
+            content: String::new(),
+            is_error: false,
+            expansion: None,
+        };
+        let call = |id: &str| ToolCall::new(id, "t", json!({}));
+        let messages = [
+            Message::user("a"),
+            Message::calling([call("1"), call("2")]),
+            Message::answering(result("1")),
+            Message::answering(result("2")),
+            Message::assistant("b"),
+        ];
+        for (at, expected) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 5), (9, 5)] {
+            assert_eq!(safe_cut(&messages, at), expected, "{at}");
+        }
+        assert_eq!(safe_cut(&[], 3), 0);
+    }
+}
