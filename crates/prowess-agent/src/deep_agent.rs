@@ -6,11 +6,17 @@ use std::sync::Arc;
 use prowess_catalog::{Catalog, DirectorySource};
 
 use crate::agent::{Agent, AgentBuilder};
+use crate::hub::SameAgent;
 use crate::model::ChatModel;
 use crate::skills::SkillsMiddleware;
+use crate::sub_agents::SubAgentMiddleware;
+use crate::summarization::SummarizationMiddleware;
+use crate::todos::TodoMiddleware;
 
 /// An agent with the standard stack of middleware over these folders of skills, the last one with
-/// the highest precedence. More can be added before it is built.
+/// the highest precedence: a list of what is to be done, sub-agents, summaries of conversations
+/// that become too long, and skills, of which those that ask for an agent of their own get one like
+/// this. More can be added before it is built.
 ///
 /// ```no_run
 /// # async fn example(model: std::sync::Arc<dyn prowess_agent::ChatModel>) -> Result<(), prowess_agent::AgentError> {
@@ -29,5 +35,9 @@ pub fn create_deep_agent<P: AsRef<Path>>(
     for folder in skills {
         catalog = catalog.source(DirectorySource::new(folder.as_ref()));
     }
-    Agent::builder(model).middleware(SkillsMiddleware::new(catalog.build()))
+    Agent::builder(model)
+        .middleware(TodoMiddleware::new())
+        .middleware(SubAgentMiddleware::new())
+        .middleware(SummarizationMiddleware::new())
+        .middleware(SkillsMiddleware::new(catalog.build()).with_agents(SameAgent))
 }

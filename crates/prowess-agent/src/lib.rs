@@ -27,6 +27,8 @@ mod skills;
 mod spawn;
 mod stream;
 mod sub_agents;
+mod summarization;
+mod todos;
 mod turn_loop;
 
 pub use agent::{Agent, AgentBuilder, RunRequest};
@@ -53,4 +55,6 @@ pub use scripted::{Reply, ScriptedModel};
 pub use skills::SkillsMiddleware;
 pub use stream::RunStream;
 pub use sub_agents::{SubAgent, SubAgentMiddleware, SubAgentSkills};
+pub use summarization::{SummarizationMiddleware, SummarizationSettings};
+pub use todos::{Todo, TodoMiddleware, TodoStatus, Todos};
 pub use tokio_util::sync::CancellationToken;

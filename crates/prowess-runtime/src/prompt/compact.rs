@@ -34,7 +34,7 @@ impl Runtime {
         let messages = inner.sessions.messages(session, agent).await?;
         let cut = safe_cut(&messages, messages.len().saturating_sub(keep));
         let summary = inner.keep(summary.as_bytes().to_vec()).await?;
-        let compaction = Compaction { messages: cut, summary };
+        let compaction = Compaction { messages: cut, of: messages.len(), summary };
         let mut unlisted = self.state(session, agent).await?;
         unlisted.skills = None;
         let (_, view) = inner.skills_of(session, agent).await;

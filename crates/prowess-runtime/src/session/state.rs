@@ -404,6 +404,8 @@ pub struct ModelOverride {
 pub struct Compaction {
     /// How many messages of the transcript, from its beginning.
     pub messages: usize,
+    /// How many there were when that was decided: what they cost says nothing any more.
+    pub of: usize,
     /// What is said in their place; the text is in the content store.
     pub summary: Digest,
 }
