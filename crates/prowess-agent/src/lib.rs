@@ -11,6 +11,7 @@
 mod agent;
 mod cassette;
 mod cassette_request;
+mod code_blocks;
 mod deep_agent;
 mod error;
 mod event;
@@ -34,6 +35,7 @@ mod turn_loop;
 pub use agent::{Agent, AgentBuilder, RunRequest};
 
 pub use cassette::{Cassette, CassetteError, CassetteModel, RecordingModel};
+pub use code_blocks::{CodeBlockSettings, CodeBlocksMiddleware};
 pub use deep_agent::create_deep_agent;
 pub use error::AgentError;
 pub use event::{AgentEvent, StopReason};

@@ -31,6 +31,8 @@ pub struct Arguments {
     words: Vec<String>,
     names: Vec<String>,
     variables: Vec<(String, String)>,
+    /// Whether they have a place elsewhere.
+    is_used: bool,
 }
 
 impl Arguments {
@@ -61,6 +63,36 @@ impl Arguments {
     /// The body with everything put in; nothing if that is longer than `most` bytes. A body with
     /// many places for a long argument costs no more memory than that.
     pub fn substitute_within(&self, body: &str, most: usize) -> Option<String> {
+        let (mut out, saw_arguments) = self.filled(body, most)?;
+        if !saw_arguments && !self.is_used && !self.raw.trim().is_empty() {
+            append_paragraph(&mut out, &format!("ARGUMENTS: {}", self.raw));
+        }
+        (out.len() <= most).then_some(out)
+    }
+
+    /// A command with everything put in, each word quoted so that a shell takes it for one word and
+    /// nothing else. No line is added; variables stay as they are. Also says whether the command
+    /// has a place for arguments.
+    pub fn substitute_in_command(&self, command: &str) -> (String, bool) {
+        let words: Vec<String> = self.words.iter().map(|word| for_shell(word)).collect();
+        let quoted = Self {
+            raw: words.join(" "),
+            words,
+            names: self.names.clone(),
+            variables: Vec::new(),
+            is_used: true,
+        };
+        quoted.filled(command, usize::MAX).unwrap_or_default()
+    }
+
+    /// The arguments have a place elsewhere: no line is added for them.
+    pub fn used(mut self) -> Self {
+        self.is_used = true;
+        self
+    }
+
+    /// The text with everything put in, and whether it has a place for `$ARGUMENTS`.
+    fn filled(&self, body: &str, most: usize) -> Option<(String, bool)> {
         let mut out = String::with_capacity(body.len() + self.raw.len());
         let mut rest = body;
         let mut saw_arguments = false;
@@ -92,10 +124,7 @@ impl Arguments {
             rest = &from[placeholder.length..];
         }
         out.push_str(rest);
-        if !saw_arguments && !self.raw.trim().is_empty() {
-            append_paragraph(&mut out, &format!("ARGUMENTS: {}", self.raw));
-        }
-        (out.len() <= most).then_some(out)
+        Some((out, saw_arguments))
     }
 
     /// `${NAME}` with a known name: its value and the length of what was written.
@@ -142,6 +171,15 @@ impl Arguments {
 
     fn word(&self, index: usize) -> Option<Cow<'_, str>> {
         self.words.get(index).map(|word| Cow::Borrowed(word.as_str()))
+    }
+}
+
+/// A word as a shell takes it for one word.
+fn for_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
@@ -220,4 +258,31 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_a_command_are_words_and_nothing_else() {
+        let arguments = Arguments::new(r#"a 'b; rm -rf /' $(id) it\'s"#).with_names(["file"]);
+        let table = [
+            ("cat $file", "cat a", false),
+            ("cat $1", "cat 'b; rm -rf /'", false),
+            ("echo $2 $3", r"echo '$(id)' 'it'\''s'", false),
+            ("all $ARGUMENTS", r"all a 'b; rm -rf /' '$(id)' 'it'\''s'", true),
+            ("$ARGUMENTS[0] ${HOME} $9", "a ${HOME} $9", true),
+        ];
+        for (command, expected, uses) in table {
+            let (with, used) = arguments.substitute_in_command(command);
+            assert_eq!((with.as_str(), used), (expected, uses), "{command}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_are_used_elsewhere_get_no_line() {
+        assert_eq!(Arguments::new("x").used().substitute("Body"), "Body");
+        assert_eq!(Arguments::new("x").substitute("Body"), "Body\n\nARGUMENTS: x");
+    }
 }

@@ -8,6 +8,7 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod arguments;
+mod commands;
 mod configs;
 mod diagnostic;
 mod digest;
@@ -22,6 +23,7 @@ mod tools;
 pub mod yaml;
 
 pub use arguments::{Arguments, split_words};
+pub use commands::{EmbeddedCommand, FencedCode, embedded_commands, fenced_code};
 pub use configs::{ArgumentKind, McpToolConfig, ResourceConfig, ToolArgument, ToolConfig};
 pub use diagnostic::{Diagnostic, Level};
 pub use digest::{Digest, InvalidDigest};

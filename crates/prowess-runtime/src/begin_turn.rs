@@ -4,7 +4,7 @@ use prowess_catalog::{CatalogSkill, Snapshot};
 use serde_json::{Value, json};
 
 use crate::commit::{Commit, initialisation};
-use crate::disclose::{GivenDoc, Opened, WantedDocs, session_name};
+use crate::disclose::{GivenDoc, LoadedBy, Opened, WantedDocs, session_name};
 use crate::engine::Engine;
 use crate::event::{Event, EventKind};
 use crate::fork::ContextMode;
@@ -247,7 +247,7 @@ async fn prepare(
     skill: &CatalogSkill,
     request: &LoadRequest,
 ) -> Result<Prepared, ToolOutcome> {
-    let opened = engine.open_skill(snapshot, skill, &request.arguments).await?;
+    let opened = engine.open_skill(snapshot, skill, &request.arguments, LoadedBy::Person).await?;
     let Opened { mut loaded, text, model, notes } = opened;
     let docs = match (request.include_all_docs, request.docs.as_slice()) {
         (true, _) => engine.docs(&loaded.name, skill, WantedDocs::All).await?,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwapOption;
 use prowess_catalog::{Catalog, ContentStore};
 
+use crate::command::CommandRunner;
 use crate::customise::{Asked, Customisation};
 use crate::dialect::{Dialect, DialectError};
 use crate::event::EventSink;
@@ -35,6 +36,7 @@ pub struct RuntimeBuilder {
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) customisation: Customisation,
     pub(crate) forker: Option<Arc<dyn Forker>>,
+    pub(crate) commands: Option<Arc<dyn CommandRunner>>,
 }
 
 impl RuntimeBuilder {
@@ -125,6 +127,12 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Runs commands in the text of skills, where the settings say so.
+    pub fn commands(mut self, runner: Arc<dyn CommandRunner>) -> Self {
+        self.commands = Some(runner);
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Result<Runtime, DialectError> {
         let mut dialect = match self.dialect {
@@ -161,6 +169,7 @@ impl RuntimeBuilder {
             customisation: self.customisation,
             asked: Asked::default(),
             forker: self.forker,
+            commands: self.commands,
             host_tools: OnceLock::new(),
             guidance: OnceLock::new(),
         };

@@ -126,12 +126,31 @@ fn with_arguments(
     if arguments.is_empty() && names.is_empty() && !has_places {
         return Some(body.to_owned());
     }
+    arguments_of(path, names, arguments, session)
+        .substitute_within(body, body.len().saturating_add(limit))
+}
+
+/// What the places in a text stand for.
+fn arguments_of(
+    path: Option<&Path>,
+    names: Vec<String>,
+    arguments: &str,
+    session: &str,
+) -> Arguments {
     let folder = path.and_then(Path::parent).unwrap_or(Path::new("")).display().to_string();
     Arguments::new(arguments)
         .with_names(names)
         .with_variable("CLAUDE_SKILL_DIR", folder)
         .with_variable("CLAUDE_SESSION_ID", session)
-        .substitute_within(body, body.len().saturating_add(limit))
+}
+
+/// Who loads a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoadedBy {
+    /// A model, by a call.
+    Model,
+    /// A person, or a host for one.
+    Person,
 }
 
 impl Engine<'_> {
@@ -176,6 +195,7 @@ impl Engine<'_> {
         snapshot: &Snapshot,
         skill: &CatalogSkill,
         arguments: &str,
+        by: LoadedBy,
     ) -> Result<Opened, ToolOutcome> {
         let name = session_name(snapshot, skill);
         let path = skill.path().display().to_string();
@@ -190,14 +210,18 @@ impl Engine<'_> {
         self.check_size(&name, "arguments", arguments.len())?;
         let limit = self.settings().max_given_bytes;
         let (path_of_text, names) = (skill.path(), frontmatter.arguments());
-        let with = with_arguments(
-            Some(&path_of_text),
-            names,
-            body,
-            arguments,
-            self.session.session(),
-            limit,
-        );
+        let commands = match by {
+            LoadedBy::Model => Vec::new(),
+            LoadedBy::Person => self.commands_of(body),
+        };
+        let session = self.session.session();
+        let with = match commands.as_slice() {
+            [] => with_arguments(Some(&path_of_text), names, body, arguments, session, limit),
+            commands => {
+                let values = arguments_of(Some(&path_of_text), names, arguments, session);
+                self.with_commands(&name, skill, body, commands, values).await?
+            }
+        };
         let (is_changed, head) = (with.as_deref() != Some(body), head.to_owned());
         let body = with.ok_or_else(|| {
             let what = "the text with arguments";

@@ -10,6 +10,7 @@
 mod admission;
 mod begin_turn;
 mod builder;
+mod command;
 mod commit;
 mod customise;
 mod dialect;
@@ -40,6 +41,9 @@ mod turn;
 mod visibility;
 
 pub use builder::RuntimeBuilder;
+pub use command::{
+    CommandAnswer, CommandLanguage, CommandRequest, CommandRunner, EmbeddedCommands,
+};
 pub use customise::{
     BoxError, Customisation, CustomisationError, CustomisationPoint, SkillContent,
 };

@@ -71,6 +71,7 @@ impl Runtime {
             customisation: inner.customisation.clone(),
             asked: Asked::default(),
             forker: inner.forker.clone(),
+            commands: inner.commands.clone(),
             host_tools: OnceLock::new(),
             guidance: OnceLock::new(),
         };

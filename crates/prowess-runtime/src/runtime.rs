@@ -10,6 +10,7 @@ use prowess_catalog::{
 use prowess_format::Digest;
 
 use crate::builder::RuntimeBuilder;
+use crate::command::CommandRunner;
 use crate::customise::{Asked, Customisation};
 use crate::dialect::Dialect;
 use crate::event::{Event, EventSink};
@@ -74,6 +75,7 @@ pub(crate) struct Inner {
     /// What the host was asked once.
     pub(crate) asked: Asked,
     pub(crate) forker: Option<Arc<dyn Forker>>,
+    pub(crate) commands: Option<Arc<dyn CommandRunner>>,
     /// What a model is told that knows nothing of skills.
     pub(crate) host_tools: OnceLock<Arc<[ToolDeclaration]>>,
     /// What a model is told about using skills.
@@ -162,6 +164,7 @@ impl Runtime {
             counter: default_counter(),
             customisation: Customisation::default(),
             forker: None,
+            commands: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use prowess_catalog::ResourceScope;
 use serde::{Deserialize, Serialize};
 
+use crate::command::EmbeddedCommands;
 use crate::exposure::Exposure;
 use crate::policy::{ALWAYS_ALLOWED, AllowedToolsPolicy, AllowedToolsUnion, Policy};
 use crate::prompt::{
@@ -112,6 +113,8 @@ pub struct ListingSettings {
 /// allowed_tools_policy = "recommend"   # or "restrict"
 /// allowed_tools_union = "lenient"      # or "strict"
 /// always_allowed_tools = ["load_skill", "write_todos", "read_file", "ls"]
+/// embedded_commands = "off"      # in the text of skills; or "people": run for trusted sources
+/// command_timeout_ms = 120000    # of one of them
 ///
 /// [runtime.visibility]           # listed, name-only, manual-only or hidden
 /// deploy = "manual-only"
@@ -150,6 +153,10 @@ pub struct Settings {
     /// The tools that are never restricted, in place of [`ALWAYS_ALLOWED`]. The tools by which
     /// skills are managed, and those that a loaded skill brings, never are.
     pub always_allowed_tools: BTreeSet<String>,
+    /// Whether commands in the text of a skill are run.
+    pub embedded_commands: EmbeddedCommands,
+    /// How long one of them may take.
+    pub command_timeout_ms: u64,
     /// How skills are listed.
     pub listing: ListingSettings,
     /// How far skills show themselves, by name.
@@ -180,6 +187,8 @@ impl Default for Settings {
             allowed_tools_policy: AllowedToolsPolicy::default(),
             allowed_tools_union: AllowedToolsUnion::default(),
             always_allowed_tools: ALWAYS_ALLOWED.map(str::to_owned).into(),
+            embedded_commands: EmbeddedCommands::default(),
+            command_timeout_ms: 120_000,
             listing: ListingSettings::default(),
             visibility: BTreeMap::new(),
             tool_descriptions: BTreeMap::new(),
@@ -209,6 +218,8 @@ impl Settings {
         with_allowed_tools_policy allowed_tools_policy: AllowedToolsPolicy;
         with_allowed_tools_union allowed_tools_union: AllowedToolsUnion;
         with_always_allowed_tools always_allowed_tools: BTreeSet<String>;
+        with_embedded_commands embedded_commands: EmbeddedCommands;
+        with_command_timeout_ms command_timeout_ms: u64;
         with_listing listing: ListingSettings;
         with_visibility visibility: BTreeMap<String, Visibility>;
         with_tool_descriptions tool_descriptions: BTreeMap<String, String>;

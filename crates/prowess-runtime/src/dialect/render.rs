@@ -58,7 +58,7 @@ pub(super) fn set_names(environment: &mut Environment<'static>, names: &BTreeMap
 
 /// Everything that a template may speak of; what an outcome does not have is an error when it is
 /// written.
-const DATA: [&str; 56] = [
+const DATA: [&str; 57] = [
     "agent",
     "allowed",
     "annotations",
@@ -98,6 +98,7 @@ const DATA: [&str; 56] = [
     "names",
     "nearest",
     "path",
+    "pattern",
     "removed",
     "resource",
     "resources",

@@ -84,6 +84,14 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("fork_result_failed", fork.clone()),
         ("fork_interrupted", fork.clone()),
         ("fork_too_deep", fork),
+        (
+            "embedded_command_failed",
+            json!({"skill": "a", "pattern": "!`b`", "cause": "exit code 2: no"}),
+        ),
+        (
+            "embedded_command_denied",
+            json!({"skill": "a", "pattern": "!`b`", "cause": "no sandbox"}),
+        ),
         ("docs_loaded", json!({"skill": "a", "docs": [doc]})),
         ("already_loaded", json!({"skill": "a", "load_count": 1, "update_available": false})),
         ("already_loaded", json!({"skill": "a", "load_count": 1, "update_available": true})),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
 use crate::customise::SkillContent;
-use crate::disclose::{GivenDoc, Opened, WantedDocs, folder_of, session_name};
+use crate::disclose::{GivenDoc, LoadedBy, Opened, WantedDocs, folder_of, session_name};
 use crate::event::EventKind;
 use crate::fork::{ContextMode, Fork};
 use crate::outcome::ToolOutcome;
@@ -112,7 +112,8 @@ impl<'a> Opening<'a> {
         let Invocation { engine, snapshot, call, .. } = self.invocation;
         let typed = self.request.arguments.as_deref().unwrap_or_default();
         let about = |failure: ToolOutcome| failure.about(self.name);
-        let mut opened = engine.open_skill(snapshot, self.skill, typed).await.map_err(about)?;
+        let mut opened =
+            engine.open_skill(snapshot, self.skill, typed, LoadedBy::Model).await.map_err(about)?;
         let docs = match self.request.wanted() {
             Some(wanted) => engine.docs(self.name, self.skill, wanted).await.map_err(about)?,
             None => Vec::new(),
@@ -179,7 +180,9 @@ async fn load_again(
         let same = skill.filter(|skill| skill.found().digest == loaded.digest);
         let opened = match same.filter(|_| loaded.tree_digest.is_none()) {
             // Its files are not known, such as after an import: now they are.
-            Some(skill) => engine.open_skill(snapshot, skill, typed).await.map_err(about)?,
+            Some(skill) => {
+                engine.open_skill(snapshot, skill, typed, LoadedBy::Model).await.map_err(about)?
+            }
             None => {
                 let mut again = LoadedSkill::new(&loaded.name, loaded.digest);
                 again.tree_digest = loaded.tree_digest;

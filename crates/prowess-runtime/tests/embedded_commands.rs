@@ -1,0 +1,162 @@
+//! Commands in the text of skills (S09, 5).
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use prowess_catalog::{Catalog, MemorySource, SourceInfo, Trust};
+use prowess_runtime::{
+    AgentName, BoxError, CommandAnswer, CommandRequest, CommandRunner, EmbeddedCommands,
+    LoadRequest, Runtime, RuntimeError, SessionKey, Settings, ToolCall, TurnRequest,
+};
+use serde_json::json;
+
+#[derive(Default)]
+struct Recorder(Mutex<Vec<String>>);
+
+impl CommandRunner for Recorder {
+    fn run<'a>(
+        &'a self,
+        request: CommandRequest<'a>,
+    ) -> BoxFuture<'a, Result<CommandAnswer, BoxError>> {
+        assert_eq!(request.timeout.as_millis(), 120_000);
+        assert!(request.skill.is_some());
+        self.0.lock().unwrap().push(request.code.to_owned());
+        let answer = match request.code {
+            "false" | "grep x y" => CommandAnswer::new(1, "nothing\n"),
+            "sneaky" => CommandAnswer::new(0, "!`rm` $ARGUMENTS $0\n\n"),
+            "slow" => {
+                let mut answer = CommandAnswer::new(124, "");
+                answer.timed_out = true;
+                answer
+            }
+            "refused" => return Box::pin(std::future::ready(Err("no sandbox".into()))),
+            code => CommandAnswer::new(0, format!("<{code}>\n")),
+        };
+        Box::pin(std::future::ready(Ok(answer)))
+    }
+}
+
+struct World {
+    runtime: Runtime,
+    ran: Arc<Recorder>,
+}
+
+fn session() -> SessionKey {
+    "test".parse().unwrap()
+}
+
+fn world(body: &str, commands: EmbeddedCommands, trust: Trust) -> World {
+    let text = format!("---\nname: a\ndescription: A.\narguments: [file]\n---\n{body}\n");
+    let info = SourceInfo::new("memory", "memory").with_trust(trust);
+    let source = MemorySource::new("memory").with_info(info).with_skill("a", text);
+    let ran = Arc::new(Recorder::default());
+    let runtime = Runtime::builder(Catalog::builder().source(source).build())
+        .settings(Settings::default().with_embedded_commands(commands))
+        .commands(ran.clone())
+        .build()
+        .unwrap();
+    World { runtime, ran }
+}
+
+impl World {
+    /// A person loads the skill; what the model is told.
+    async fn typed(&self, arguments: &str) -> Result<String, RuntimeError> {
+        let load = LoadRequest::new("a").with_arguments(arguments);
+        let turn = TurnRequest::new().with_load(load);
+        let turn = self.runtime.begin_turn(&session(), &AgentName::default(), turn).await?;
+        let text = turn.messages[0].text();
+        let (_, body) = text.split_once("[Loaded] a\n\n").unwrap();
+        Ok(body.split_once("\nDocs loaded").unwrap().0.to_owned())
+    }
+
+    fn ran(&self) -> Vec<String> {
+        self.ran.0.lock().unwrap().clone()
+    }
+}
+
+const PEOPLE: EmbeddedCommands = EmbeddedCommands::People;
+
+#[tokio::test]
+async fn off_by_default_and_for_models_they_are_text() {
+    assert_eq!(Settings::default().embedded_commands, EmbeddedCommands::Off);
+    let off = world("Now: !`date`", EmbeddedCommands::Off, Trust::Trusted);
+    assert_eq!(off.typed("").await.unwrap(), "Now: !`date`");
+    assert!(off.ran().is_empty());
+    let on = world("Now: !`date`", PEOPLE, Trust::Trusted);
+    let call = ToolCall::new("1", "load_skill", json!({"skill": "a"}));
+    let outcome = on.runtime.dispatch(&session(), &AgentName::default(), call).await.unwrap();
+    assert_eq!(outcome.content, "Now: !`date`");
+    assert!(on.ran().is_empty(), "loading a skill starts no process");
+}
+
+#[tokio::test]
+async fn people_get_what_they_write() {
+    let world =
+        world("Now: !`date` and !`git log $file`.\n```!\na\nb\n```\nEnd", PEOPLE, Trust::Trusted);
+    let text = world.typed("x.md").await.unwrap();
+    assert_eq!(text, "Now: <date> and <git log x.md>.\n<a\nb>\nEnd\n\nARGUMENTS: x.md");
+    assert_eq!(world.ran(), ["date", "git log x.md", "a\nb"]);
+    // It is pinned: nothing runs again.
+    let state = world.runtime.state(&session(), &AgentName::default()).await.unwrap();
+    assert!(state.loaded[0].text.is_some());
+}
+
+/// What is put in is not looked at again: neither what was typed nor what was written.
+#[tokio::test]
+async fn nothing_that_is_put_in_becomes_a_command() {
+    let world = world("!`sneaky` $ARGUMENTS !`ls $file`", PEOPLE, Trust::Trusted);
+    let text = world.typed("'; rm -rf /' !`reboot` \u{e000}").await.unwrap();
+    let expected = "!`rm` $ARGUMENTS $0 '; rm -rf /' !`reboot` \u{e000} <ls '; rm -rf /'>";
+    assert_eq!(text, expected);
+    assert_eq!(world.ran(), ["sneaky", "ls '; rm -rf /'"]);
+}
+
+#[tokio::test]
+async fn what_is_not_trusted_is_not_run() {
+    let world = world("Now: !`date`.", PEOPLE, Trust::Untrusted);
+    let text = world.typed("").await.unwrap();
+    assert_eq!(text, "Now: [shell command execution disabled by policy].");
+    assert!(world.ran().is_empty());
+}
+
+#[tokio::test]
+async fn a_command_that_fails_ends_the_whole_invocation() {
+    let table = [
+        ("!`false`", Some("Shell command failed for pattern \"!`false`\": exit code 1: nothing")),
+        (
+            "!`slow`",
+            Some("Shell command failed for pattern \"!`slow`\": it took longer than 120000 ms"),
+        ),
+        (
+            "!`refused`",
+            Some("Shell command permission check failed for pattern \"!`refused`\": no sandbox"),
+        ),
+        ("!`grep x y`", None),
+    ];
+    for (body, expected) in table {
+        let world = world(body, PEOPLE, Trust::Trusted);
+        let outcome = world.typed("").await;
+        match expected {
+            Some(expected) => {
+                let error = outcome.unwrap_err();
+                assert!(error.to_string().contains(expected), "{error}");
+                let state = world.runtime.state(&session(), &AgentName::default()).await.unwrap();
+                assert_eq!((state.turn, state.loaded.len()), (0, 0), "{body}");
+            }
+            None => assert_eq!(outcome.unwrap(), "nothing"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_runner_nothing_is_run() {
+    let text = "---\nname: a\ndescription: A.\n---\n!`date`\n";
+    let source = MemorySource::new("memory").with_skill("a", text);
+    let runtime = Runtime::builder(Catalog::builder().source(source).build())
+        .settings(Settings::default().with_embedded_commands(PEOPLE))
+        .build()
+        .unwrap();
+    let turn = TurnRequest::new().with_load(LoadRequest::new("a"));
+    let error = runtime.begin_turn(&session(), &AgentName::default(), turn).await.unwrap_err();
+    assert!(error.to_string().contains("nobody here runs commands"), "{error}");
+}
