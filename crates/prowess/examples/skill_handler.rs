@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use prowess::agent::{Agent, ChatModel, Reply, RunRequest, ScriptedModel, SkillsMiddleware};
+use prowess::agent::{
+    Agent, ChatModel, Reply, RunRequest, SameAgent, ScriptedModel, SkillsMiddleware,
+};
 use prowess::catalog::{Catalog, DirectorySource};
 use prowess::runtime::{Dialect, Message, ToolCall};
 use serde_json::json;
@@ -15,10 +17,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // 1. The backend: folders, memory, or a `Source` of your own.
     let catalog = Catalog::builder().source(DirectorySource::new(&folder)).build();
 
-    // 2. The middleware, in Eino's words; the hub is for skills that ask for a model.
-    let hub = |_: &str| None::<Arc<dyn ChatModel>>;
-    let handler =
-        SkillsMiddleware::new(catalog).with_dialect(Dialect::named("eino")?).with_models(hub);
+    // 2. The middleware, in Eino's words; the hubs are for skills that ask for an agent of their
+    // own, or for a model.
+    let models = |_: &str| None::<Arc<dyn ChatModel>>;
+    let handler = SkillsMiddleware::new(catalog)
+        .with_dialect(Dialect::named("eino")?)
+        .with_agents(SameAgent)
+        .with_models(models);
 
     // 3. The agent; a scripted model stands in for a real one.
     let model = Arc::new(ScriptedModel::new([
