@@ -70,6 +70,18 @@ impl Next {
     }
 }
 
+impl Drop for Next {
+    fn drop(&mut self) {
+        let waiting = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Waiting { mut child, line }) = waiting {
+            // It ends then, and takes with it what it has made for a run.
+            drop(line);
+            let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
+            let _ = drain(stdout, stderr, 0, None, Instant::now() + PATIENCE);
+        }
+    }
+}
+
 /// Cuts the line with its owner.
 pub(crate) struct HangUp(UnixStream);
 
