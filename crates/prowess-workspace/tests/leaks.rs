@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use prowess_workspace::{Command, Executor, Run};
+use prowess_workspace::{Command, Executor, LocalExecutor, Run};
 use support::{Ground, TIERS, executor};
 
 /// How much there is of what could be left behind.
@@ -85,6 +85,15 @@ async fn two_hundred_runs_and_twenty_timeouts_leave_nothing_behind() {
             let outcome = executor.run(run).await.unwrap();
             assert!(outcome.timed_out, "{tier:?} {at}");
         }
+        assert_eq!(Traces::of(&ground), before, "{tier:?}");
+    }
+    // An executor that is gone has left nothing, either, though a supervisor waited for its next run.
+    for tier in TIERS {
+        let before = Traces::of(&ground);
+        let builder = LocalExecutor::builder().best_tier(tier);
+        let executor = builder.supervisor(support::supervisor()).build();
+        executor.run(Run::new(&workspace, Command::Shell(":".to_owned()))).await.unwrap();
+        drop(executor);
         assert_eq!(Traces::of(&ground), before, "{tier:?}");
     }
     // Not at the same time: everything here is counted.

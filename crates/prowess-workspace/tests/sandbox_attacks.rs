@@ -9,7 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Stdio;
 use std::time::Duration;
 
-use prowess_workspace::{LimitHit, Network, Tier};
+use prowess_workspace::{Command, Executor, LimitHit, LocalExecutor, Network, Run, Tier};
 use support::{
     Ground, TIERS, eventually, is_root, is_running, is_running_as, said, set_mode, theirs,
 };
@@ -333,6 +333,27 @@ async fn a_granted_network_is_there_and_recorded() {
         assert!(said(&outcome).contains("reached"), "{tier:?} {}", said(&outcome));
         let record = serde_json::to_value(&outcome.isolation).unwrap();
         assert_eq!(record["net"]["state"], "granted");
+    }
+}
+
+#[tokio::test]
+async fn what_was_granted_to_one_run_is_not_granted_to_the_next() {
+    let ground = Ground::new();
+    let workspace = ground.workspace();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let line =
+        format!("exec 3<>/dev/tcp/127.0.0.1/{} && echo reached", tcp.local_addr().unwrap().port());
+    for tier in TIERS {
+        // Nobody else takes the supervisor that waits for a run like the last one.
+        let builder = LocalExecutor::builder().best_tier(tier);
+        let executor = builder.supervisor(support::supervisor()).build();
+        for network in [Network::Host, Network::None, Network::None, Network::Host] {
+            let mut run = Run::new(&workspace, Command::Shell(line.clone()));
+            run.network = network;
+            let outcome = executor.run(run).await.unwrap();
+            let is_reached = said(&outcome).contains("reached");
+            assert_eq!(is_reached, network == Network::Host, "{tier:?} {}", said(&outcome));
+        }
     }
 }
 

@@ -279,8 +279,8 @@ impl Executor for LocalExecutor {
             let waiting = match self.next.take() {
                 Some(waiting) => waiting,
                 None => {
-                    let supervisor = supervisor.clone();
-                    blocking(move || Waiting::start(&supervisor)).await?
+                    let (supervisor, sandbox) = (supervisor.clone(), order.sandbox());
+                    blocking(move || Waiting::start(&supervisor, sandbox)).await?
                 }
             };
             // Whoever stops waiting ends the run.

@@ -155,7 +155,7 @@ fn test(
 }
 
 fn carry_out(supervisor: &Path, order: &Order) -> Result<(RunOutcome, Groups), ExecError> {
-    let waiting = Waiting::start(supervisor)?;
+    let waiting = Waiting::start(supervisor, order.sandbox())?;
     let (ended, duration, [stdout, stderr]) = supervise(waiting, order, &[], None, None)?;
     let outcome = RunOutcome {
         exit_code: ended.exit_code,

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use super::local::io as failed;
 use super::output::drain;
 use super::{Captured, ExecError, Watcher};
-use crate::supervisor::{ASKED, Ended, Order, RUN, Report, later, receive, send, send_bytes};
+use crate::supervisor::{
+    ASKED, Ended, Order, RUN, Report, Sandbox, later, receive, send, send_bytes,
+};
 
 /// How long a supervisor may take beyond the time of its command.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,18 +26,21 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn start(supervisor: &Path) -> Result<Self, ExecError> {
+    /// Starts one that expects an order for such a sandbox.
+    pub(crate) fn start(supervisor: &Path, sandbox: Sandbox) -> Result<Self, ExecError> {
+        let cause = |error: io::Error| format!("{}: {error}", supervisor.display());
+        let failed_to_start = |error| ExecError::Supervisor { cause: cause(error) };
+        let sandbox = serde_json::to_string(&sandbox).map_err(|it| failed_to_start(it.into()))?;
         let (line, theirs) = UnixStream::pair().map_err(failed("connecting the supervisor"))?;
         let child = std::process::Command::new(supervisor)
-            .args([ASKED, RUN])
+            .args([ASKED, RUN, &sandbox])
             .env_clear()
             .current_dir("/")
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        let cause = |error: io::Error| format!("{}: {error}", supervisor.display());
-        let child = child.map_err(|error| ExecError::Supervisor { cause: cause(error) })?;
+        let child = child.map_err(failed_to_start)?;
         Ok(Self { child: Reaped(child), line })
     }
 
@@ -56,11 +61,23 @@ impl Next {
         matches!(waiting.child.0.try_wait(), Ok(None)).then_some(waiting)
     }
 
-    fn prepare(&self, supervisor: &Path) {
+    fn prepare(&self, supervisor: &Path, sandbox: Sandbox) {
         let is_there = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         // If it cannot be started, the next run will say why.
-        if !is_there && let Ok(waiting) = Waiting::start(supervisor) {
+        if !is_there && let Ok(waiting) = Waiting::start(supervisor, sandbox) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(waiting);
+        }
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        let waiting = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Waiting { mut child, line }) = waiting {
+            // It ends then, and takes with it what it has made for a run.
+            drop(line);
+            let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
+            let _ = drain(stdout, stderr, 0, None, Instant::now() + PATIENCE);
         }
     }
 }
@@ -89,7 +106,7 @@ pub(crate) fn supervise(
     let Waiting { mut child, line: control } = waiting;
     let told = send(&control, order).and_then(|()| send_bytes(&control, stdin));
     if let Some((next, supervisor)) = next {
-        next.prepare(supervisor);
+        next.prepare(supervisor, order.sandbox());
     }
     let limits = &order.limits;
     let deadline = later(later(begun, limits.wall), limits.grace) + PATIENCE;

@@ -70,9 +70,8 @@ impl Cgroups {
         Groups { memory: self.memory.is_some(), pids: self.pids.is_some() }
     }
 
-    /// Where a process of one thread writes a zero to be in the groups.
-    pub(crate) fn entrances(&self) -> Vec<PathBuf> {
-        self.all().map(Cgroup::entrance).collect()
+    pub(crate) fn entrances(&self) -> Entrances {
+        Entrances(self.all().map(Cgroup::entrance).collect())
     }
 
     /// At which limits processes were killed or refused.
@@ -104,6 +103,16 @@ impl Drop for Cgroups {
         for group in self.all() {
             remove(&group.path);
         }
+    }
+}
+
+/// Where a process of one thread writes a zero to be in the groups.
+pub(crate) struct Entrances(Vec<PathBuf>);
+
+impl Entrances {
+    /// Takes this process, which must have one thread, into the groups.
+    pub(crate) fn join(&self) -> io::Result<()> {
+        self.0.iter().try_for_each(|entrance| fs::write(entrance, "0"))
     }
 }
 

@@ -7,15 +7,16 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use ::landlock::RulesetStatus;
+use rustix::fs::MemfdFlags;
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::order::{Groups, Identity, Order};
-use super::seccomp::{self, Rules};
-use super::{landlock, order};
+use super::landlock::Rules;
+use super::order::{Groups, Identity, Order, Sandbox};
+use super::{order, seccomp};
 use crate::executor::Tier;
 
 /// What the last steps towards a command need.
@@ -25,6 +26,14 @@ pub(crate) struct Entrance {
     pub(crate) groups: Groups,
     /// The descriptor that says how far it got.
     pub(crate) progress: i32,
+}
+
+/// A file in memory that holds these bytes.
+pub(crate) fn memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("prowess", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file)
 }
 
 /// What is written when everything but the command itself is done.
@@ -64,69 +73,82 @@ pub(crate) fn enter(descriptor: &str) -> ExitCode {
     };
     // SAFETY: as above.
     let mut progress = Progress::new(unsafe { File::from_raw_fd(entrance.progress) });
-    let done = confine(&entrance.order, entrance.groups);
-    let failure = done.map_or_else(
-        |cause| cause,
-        |()| {
-            progress.say(READY);
-            let error = command(&entrance.order).exec();
-            format!("{}: {error}", entrance.order.argv[0])
-        },
-    );
+    let order = &entrance.order;
+    let failure = enter_as(order, entrance.groups)
+        .map_or_else(|cause| cause, |()| exec(order, Stdio::inherit(), &mut progress));
     progress.say(&failure);
     ExitCode::FAILURE
 }
 
-/// The command of an order.
-pub(crate) fn command(order: &Order) -> Command {
-    let mut command = Command::new(&order.argv[0]);
-    command
-        .args(&order.argv[1..])
-        .env_clear()
-        .envs(order.env.iter().map(|(key, value)| (key, value)));
-    command
+fn enter_as(order: &Order, groups: Groups) -> Result<(), String> {
+    // While paths can still be opened that the command will not reach.
+    let mut rules = rules(order.sandbox())?;
+    rules.as_mut().map_or(Ok(()), |rules| rules.add(order)).map_err(|it| it.to_string())?;
+    give_up(order.sandbox())?;
+    confine(order, groups, rules)
 }
 
-/// Makes this process one that may do only what the order allows. What went wrong is said in words.
-pub(crate) fn confine(order: &Order, groups: Groups) -> Result<(), String> {
-    let said = |doing: &'static str| move |error: io::Error| format!("{doing}: {error}");
-    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    limit(order, groups).map_err(|error| said("the limits cannot be set")(error.into()))?;
-    close_descriptors().map_err(said("descriptors cannot be closed"))?;
-    // While paths can still be opened that the command will not reach.
-    let rules = match order.tier {
-        Tier::T0 | Tier::T3 => None,
-        Tier::T1 | Tier::T2 => Some(landlock::rules(order).map_err(|it| it.to_string())?),
-    };
-    let filters = seccomp::filters(Rules { tier: order.tier, network: order.network });
-    drop_rights(order.identity).map_err(|error| said("rights cannot be dropped")(error.into()))?;
-    let cwd = order.inside.join(&order.cwd);
-    std::env::set_current_dir(&cwd).map_err(|error| format!("{}: {error}", cwd.display()))?;
-    let Some(rules) = rules else { return Ok(()) };
-    let status = rules.restrict_self().map_err(|error| error.to_string())?;
-    if order.tier == Tier::T1 && status.ruleset == RulesetStatus::NotEnforced {
-        return Err("this kernel has no Landlock".to_owned());
+/// Becomes the command of an order. Says why not.
+pub(crate) fn exec(order: &Order, input: Stdio, progress: &mut Progress) -> String {
+    progress.say(READY);
+    let error = Command::new(&order.argv[0])
+        .args(&order.argv[1..])
+        .env_clear()
+        .envs(order.env.iter().map(|(key, value)| (key, value)))
+        .stdin(input)
+        .exec();
+    format!("{}: {error}", order.argv[0])
+}
+
+/// The rules of Landlock for a sandbox, if it has any.
+pub(crate) fn rules(sandbox: Sandbox) -> Result<Option<Rules>, String> {
+    match sandbox.tier {
+        Tier::T0 | Tier::T3 => Ok(None),
+        Tier::T1 | Tier::T2 => Rules::new(sandbox).map(Some).map_err(|error| error.to_string()),
     }
-    for filter in filters.map_err(|error| error.to_string())? {
+}
+
+/// Gives up what no command in such a sandbox has. What went wrong is said in words.
+pub(crate) fn give_up(sandbox: Sandbox) -> Result<(), String> {
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    drop_rights(sandbox.identity).map_err(|error| format!("rights cannot be dropped: {error}"))?;
+    if matches!(sandbox.tier, Tier::T0 | Tier::T3) {
+        return Ok(());
+    }
+    for filter in seccomp::filters(sandbox).map_err(|error| error.to_string())? {
         seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
+/// Makes this process, which has given up the rest, one that may do only what the order allows.
+pub(crate) fn confine(order: &Order, groups: Groups, rules: Option<Rules>) -> Result<(), String> {
+    limit(order, groups).map_err(|error| format!("the limits cannot be set: {error}"))?;
+    close_descriptors().map_err(|error| format!("descriptors cannot be closed: {error}"))?;
+    let cwd = order.inside.join(&order.cwd);
+    std::env::set_current_dir(&cwd).map_err(|error| format!("{}: {error}", cwd.display()))?;
+    let Some(rules) = rules else { return Ok(()) };
+    let status = rules.restrict_self().map_err(|error| error.to_string())?;
+    match (order.tier, status.ruleset) {
+        (Tier::T1, RulesetStatus::NotEnforced) => Err("this kernel has no Landlock".to_owned()),
+        _ => Ok(()),
+    }
+}
+
 fn limit(order: &Order, groups: Groups) -> rustix::io::Result<()> {
     let limits = &order.limits;
-    let set = |resource, most: u64| {
+    let set_both = |resource, current: u64, maximum: u64| {
         // Nobody can be allowed more than the supervisor is.
-        let most = rustix::process::getrlimit(resource).maximum.map_or(most, |have| have.min(most));
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+        let have = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let (current, maximum) = (Some(current.min(have)), Some(maximum.min(have)));
+        setrlimit(resource, Rlimit { current, maximum })
     };
+    let set = |resource, most: u64| set_both(resource, most, most);
     set(Resource::Core, 0)?;
     set(Resource::Fsize, limits.file_bytes)?;
     set(Resource::Nofile, limits.open_files)?;
     // At the lower number it is told, at the higher one killed.
-    let most = limits.cpu_seconds.saturating_add(1);
-    let cpu = Rlimit { current: Some(limits.cpu_seconds), maximum: Some(most) };
-    setrlimit(Resource::Cpu, cpu)?;
+    set_both(Resource::Cpu, limits.cpu_seconds, limits.cpu_seconds.saturating_add(1))?;
     if !groups.memory {
         set(Resource::Data, limits.memory_bytes)?;
     }

@@ -7,6 +7,7 @@
 
 mod bubblewrap;
 mod canary;
+mod candidate;
 mod cgroup;
 mod confine;
 mod disk;
@@ -22,7 +23,7 @@ pub(crate) use bubblewrap::SUPERVISOR as INSIDE;
 pub(crate) use canary::{Attempts, Finding, Hoard};
 pub(crate) use cgroup::start_time;
 pub(crate) use order::{
-    Ended, Groups, Identity, Order, Report, VERSION, receive, send, send_bytes,
+    Ended, Groups, Identity, Order, Report, Sandbox, VERSION, receive, send, send_bytes,
 };
 pub(crate) use run::later;
 
@@ -57,7 +58,7 @@ pub(crate) static HOSTED: std::sync::atomic::AtomicBool = std::sync::atomic::Ato
 pub fn supervise() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(2).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [RUN] => run::run(),
+        [RUN, sandbox] => run::run(sandbox),
         [ENTER, order] => confine::enter(order),
         [CANARY, rest @ ..] => canary::main(rest),
         _ => {

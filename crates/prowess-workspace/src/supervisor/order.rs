@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::executor::{LimitHit, Limits, Network, Tier};
 
 /// Both sides must speak the same version.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// The most bytes of a frame: an order with its command, or what a command reads.
 const MOST_BYTES: u32 = 256 << 20;
@@ -44,6 +44,21 @@ pub(crate) struct Order {
     /// supervisor finds out.
     #[serde(default)]
     pub(crate) user_processes: Option<u64>,
+}
+
+impl Order {
+    pub(crate) fn sandbox(&self) -> Sandbox {
+        Sandbox { tier: self.tier, network: self.network, identity: self.identity }
+    }
+}
+
+/// What a sandbox is, whatever runs in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sandbox {
+    pub(crate) tier: Tier,
+    pub(crate) network: Network,
+    /// Whom to become; `None`: nobody else.
+    pub(crate) identity: Option<Identity>,
 }
 
 /// A user and a group.

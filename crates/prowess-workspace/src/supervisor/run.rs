@@ -4,49 +4,71 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::MemfdFlags;
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::process::{PidfdFlags, Signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open,
+    set_parent_process_death_signal, waitid,
+};
 
+use super::candidate::Candidate;
 use super::cgroup::Cgroups;
-use super::confine::{self, Entrance, Progress, READY};
-use super::order::{Ended, Order, Report, VERSION, receive, receive_bytes, send};
+use super::confine::{Entrance, Progress, READY, memory};
+use super::order::{Ended, Order, Report, Sandbox, VERSION, receive, receive_bytes, send};
 use super::{ASKED, ENTER, bubblewrap, disk, processes};
 use crate::executor::{LimitHit, Tier};
 
-/// Takes an order from the standard input, carries it out, and reports there.
-pub(crate) fn run() -> ExitCode {
+/// Takes an order from the standard input, carries it out, and reports there. Until then it expects
+/// one for this sandbox.
+pub(crate) fn run(sandbox: &str) -> ExitCode {
     let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
     let control = UnixStream::from(control);
     // Before there is an order: whoever gives it does not wait for this.
     let mut cgroups = Cgroups::new();
-    let report = match prepare(&control) {
-        Ok((order, stdin)) => carry_out(order, &stdin, &control, &mut cgroups)
-            .unwrap_or_else(|cause| Report::Refused { cause }),
-        Err(error) => Report::Refused { cause: format!("the order cannot be read: {error}") },
-    };
+    let candidate = prepare(sandbox, &cgroups);
+    let report = take(&control)
+        .map_err(|error| format!("the order cannot be read: {error}"))
+        .and_then(|(order, stdin)| carry_out(order, &stdin, &control, &mut cgroups, candidate?));
+    let report = report.unwrap_or_else(|cause| {
+        processes::end_all();
+        Report::Refused { cause }
+    });
     drop(cgroups);
     // If nobody listens any more, nobody is told.
     let _ = send(&control, &report);
     ExitCode::SUCCESS
 }
 
-fn prepare(mut control: &UnixStream) -> io::Result<(Order, Vec<u8>)> {
+/// Does what can be done before there is an order.
+fn prepare(sandbox: &str, cgroups: &Cgroups) -> Result<Option<Candidate>, String> {
     // Signals to the program that asked are not for us.
     let _ = rustix::process::setsid();
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let own = Some(rustix::process::getpid());
+    rustix::process::set_child_subreaper(own).map_err(|error| error.to_string())?;
+    let sandbox = serde_json::from_str(sandbox).map_err(|error| error.to_string())?;
+    candidate(sandbox, cgroups)
+}
+
+/// A process for the command, where it needs no namespaces.
+fn candidate(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Option<Candidate>, String> {
+    match sandbox.tier {
+        Tier::T0 | Tier::T1 => Candidate::new(sandbox, cgroups).map(Some),
+        Tier::T2 | Tier::T3 => Ok(None),
+    }
+}
+
+fn take(mut control: &UnixStream) -> io::Result<(Order, Vec<u8>)> {
     let order: Order = receive(&mut control)?;
     if order.version != VERSION {
         let text = format!("it speaks version {}, the supervisor {VERSION}", order.version);
@@ -60,6 +82,7 @@ fn carry_out(
     stdin: &[u8],
     control: &UnixStream,
     cgroups: &mut Cgroups,
+    expected: Option<Candidate>,
 ) -> Result<Report, String> {
     let watched = Watched::new(&order);
     cgroups.limit(&order.limits);
@@ -67,28 +90,27 @@ fn carry_out(
     if (order.needs.memory && !groups.memory) || (order.needs.pids && !groups.pids) {
         return Err("the groups that limit memory and processes cannot be made".to_owned());
     }
-    order.user_processes = process_limit(&order, groups.pids);
     let begun = Instant::now();
-    let progress = memory(b"").map_err(|error| format!("no memory: {error}"))?;
-    let started = start(&order, stdin, cgroups, &progress);
-    let mut progress = Progress::new(progress);
-    let said = |progress: &mut Progress| progress.said().unwrap_or_default();
-    let child = match started {
-        Ok(child) => child,
-        Err(error) => {
-            return Err(match said(&mut progress) {
-                text if text.is_empty() || text == READY => format!("{}: {error}", order.argv[0]),
-                cause => cause,
-            });
+    let candidate = match expected.filter(|it| it.fits(&order, groups)) {
+        Some(candidate) => Some(candidate),
+        None => {
+            processes::end_all();
+            candidate(order.sandbox(), cgroups)?
         }
     };
-    let mut end = watch(child, &order, control, begun, &watched)?;
+    order.user_processes = process_limit(&order, groups.pids, candidate.as_ref());
+    let started = match candidate {
+        Some(candidate) => candidate.start(&order, stdin),
+        None => start_in_namespaces(&order, stdin, cgroups),
+    };
+    let (process, mut progress) = started.map_err(|error| format!("{}: {error}", order.argv[0]))?;
+    let mut end = watch(process.as_fd(), &order, control, begun, &watched)?;
     let survivors = processes::end_all();
-    match said(&mut progress).as_str() {
+    match progress.said().unwrap_or_default().as_str() {
         READY => {}
         // Its time was over before it began.
         "" if end.timed_out => {}
-        "" => return Err(String::from("the namespaces could not be set up")),
+        "" => return Err(String::from("the sandbox could not be set up")),
         cause => return Err(cause.to_owned()),
     }
     end.limits_hit.extend(cgroups.limits_hit());
@@ -100,16 +122,8 @@ fn carry_out(
     Ok(Report::Ended(Ended { groups, survivors, ..end }))
 }
 
-/// A file in memory that holds these bytes.
-fn memory(bytes: &[u8]) -> io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create("prowess", MemfdFlags::CLOEXEC)?);
-    file.write_all(bytes)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(file)
-}
-
 /// How many processes the user may have that a command runs as, where that is what limits it.
-fn process_limit(order: &Order, is_grouped: bool) -> Option<u64> {
+fn process_limit(order: &Order, is_grouped: bool, candidate: Option<&Candidate>) -> Option<u64> {
     match (order.tier, order.identity) {
         // Users are counted by namespace.
         (Tier::T2, None) => Some(order.limits.processes),
@@ -117,100 +131,74 @@ fn process_limit(order: &Order, is_grouped: bool) -> Option<u64> {
         _ => {
             let own = || rustix::process::getuid().as_raw();
             let uid = order.identity.map_or_else(own, |it| it.uid);
-            Some(threads_of(uid) + order.limits.processes)
+            Some(threads_of(uid, candidate.map(Candidate::pid)) + order.limits.processes)
         }
     }
 }
 
-/// How many threads a user has now.
-fn threads_of(uid: u32) -> u64 {
+/// How many threads a user has now, those of one process left out.
+fn threads_of(uid: u32, except: Option<Pid>) -> u64 {
     use std::os::unix::fs::MetadataExt;
 
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
     let theirs = entries.flatten().filter(|entry| {
-        let is_process = entry.file_name().as_bytes().first().is_some_and(u8::is_ascii_digit);
-        is_process && entry.metadata().is_ok_and(|about| about.uid() == uid)
+        let pid = entry.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?));
+        pid.is_some() && pid != except && entry.metadata().is_ok_and(|about| about.uid() == uid)
     });
     let threads =
         |entry: std::fs::DirEntry| Some(std::fs::read_dir(entry.path().join("task")).ok()?.count());
     theirs.filter_map(threads).map(|count| count as u64).sum()
 }
 
-/// Starts the command of an order.
-fn start(order: &Order, stdin: &[u8], cgroups: &Cgroups, progress: &File) -> io::Result<Child> {
+/// Starts the command of an order in namespaces. The process that holds them, and how far it gets.
+fn start_in_namespaces(
+    order: &Order,
+    stdin: &[u8],
+    cgroups: &Cgroups,
+) -> io::Result<(OwnedFd, Progress)> {
     let input = match stdin.is_empty() {
         true => Stdio::null(),
         false => Stdio::from(memory(stdin)?),
     };
-    let entrances = cgroups.entrances();
-    let groups = cgroups.groups();
-    match order.tier {
-        Tier::T0 | Tier::T1 => {
-            let mut command = confine::command(order);
-            let order = order.clone();
-            let mut progress = Progress::new(progress.try_clone()?);
-            let prepare = move || {
-                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-                rustix::process::setsid()?;
-                join(&entrances)?;
-                confine::confine(&order, groups).map_err(|cause| {
-                    progress.say(&cause);
-                    Errno::PERM
-                })?;
-                // Becoming somebody else has undone it.
-                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-                progress.say(READY);
-                Ok(())
-            };
-            // SAFETY: this process has one thread, so that its copy can do whatever it could.
-            unsafe { command.pre_exec(prepare) };
-            command.stdin(input).spawn()
-        }
-        Tier::T2 | Tier::T3 => {
-            let bwrap = order.bwrap.as_ref().ok_or(io::ErrorKind::NotFound)?;
-            let supervisor = std::env::current_exe()?;
-            let mut texts: Vec<(&str, File)> = Vec::new();
-            for (path, text) in bubblewrap::people(order) {
-                texts.push((path, memory(text.as_bytes())?));
-            }
-            let numbers: Vec<_> =
-                texts.iter().map(|(path, file)| (*path, file.as_raw_fd())).collect();
-            let mut words = Vec::new();
-            for word in bubblewrap::arguments(order, &supervisor, &numbers) {
-                words.extend_from_slice(word.as_bytes());
-                words.push(0);
-            }
-            let words = memory(&words)?;
-            let progress = progress.try_clone()?;
-            let entrance =
-                Entrance { order: order.clone(), groups, progress: progress.as_raw_fd() };
-            let mut letter = memory(b"")?;
-            super::order::send(&letter, &entrance)?;
-            letter.seek(SeekFrom::Start(0))?;
-            let mut command = Command::new(bwrap);
-            command.arg("--args").arg(words.as_raw_fd().to_string()).arg("--");
-            command.args([bubblewrap::SUPERVISOR, ASKED, ENTER]);
-            command.arg(letter.as_raw_fd().to_string()).env_clear().current_dir("/");
-            let mut passed: Vec<OwnedFd> = texts.into_iter().map(|(_, file)| file.into()).collect();
-            passed.extend([words, letter, progress].map(OwnedFd::from));
-            let prepare = move || {
-                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-                join(&entrances)?;
-                for descriptor in &passed {
-                    fcntl_setfd(descriptor, FdFlags::empty())?;
-                }
-                Ok(())
-            };
-            // SAFETY: as above.
-            unsafe { command.pre_exec(prepare) };
-            command.stdin(input).spawn()
-        }
+    let bwrap = order.bwrap.as_ref().ok_or(io::ErrorKind::NotFound)?;
+    let supervisor = std::env::current_exe()?;
+    let mut texts: Vec<(&str, File)> = Vec::new();
+    for (path, text) in bubblewrap::people(order) {
+        texts.push((path, memory(text.as_bytes())?));
     }
-}
-
-/// Joins the groups of the run.
-fn join(entrances: &[PathBuf]) -> io::Result<()> {
-    entrances.iter().try_for_each(|entrance| std::fs::write(entrance, "0"))
+    let numbers: Vec<_> = texts.iter().map(|(path, file)| (*path, file.as_raw_fd())).collect();
+    let mut words = Vec::new();
+    for word in bubblewrap::arguments(order, &supervisor, &numbers) {
+        words.extend_from_slice(word.as_bytes());
+        words.push(0);
+    }
+    let words = memory(&words)?;
+    let progress = memory(b"")?;
+    let theirs = progress.try_clone()?;
+    let groups = cgroups.groups();
+    let entrance = Entrance { order: order.clone(), groups, progress: theirs.as_raw_fd() };
+    let mut letter = memory(b"")?;
+    send(&letter, &entrance)?;
+    letter.seek(SeekFrom::Start(0))?;
+    let mut command = Command::new(bwrap);
+    command.arg("--args").arg(words.as_raw_fd().to_string()).arg("--");
+    command.args([bubblewrap::SUPERVISOR, ASKED, ENTER]);
+    command.arg(letter.as_raw_fd().to_string()).env_clear().current_dir("/").stdin(input);
+    let mut passed: Vec<File> = texts.into_iter().map(|(_, file)| file).collect();
+    passed.extend([words, letter, theirs]);
+    let entrances = cgroups.entrances();
+    let prepare = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        entrances.join()?;
+        for descriptor in &passed {
+            fcntl_setfd(descriptor, FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: this process has one thread, so that its copy can do whatever it could.
+    unsafe { command.pre_exec(prepare) };
+    let process = pidfd_open(Pid::from_child(&command.spawn()?), PidfdFlags::empty())?;
+    Ok((process, Progress::new(progress)))
 }
 
 /// The folders that a command can fill.
@@ -244,16 +232,13 @@ const LOOK_SHARE: u32 = 20;
 
 /// Waits until a command ends, its time is over, it fills the disk, or nobody waits for it.
 fn watch(
-    mut child: Child,
+    process: BorrowedFd<'_>,
     order: &Order,
     control: &UnixStream,
     begun: Instant,
     watched: &Watched,
 ) -> Result<Ended, String> {
     let failed = |error: io::Error| format!("the command cannot be watched: {error}");
-    let pid = rustix::process::Pid::from_child(&child);
-    let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty());
-    let pidfd = pidfd.map_err(|error| failed(error.into()))?;
     // Of namespaces, the two processes that hold them end when the command does.
     let depth = if order.tier == Tier::T2 { 2 } else { 0 };
     let over = later(begun, order.limits.wall);
@@ -264,8 +249,7 @@ fn watch(
     loop {
         let deadline = ending.unwrap_or(over);
         let wait = deadline.min(look).saturating_duration_since(Instant::now());
-        let (has_ended, is_alone) =
-            wait_for(pidfd.as_fd(), control.as_fd(), wait).map_err(failed)?;
+        let (has_ended, is_alone) = wait_for(process, control.as_fd(), wait).map_err(failed)?;
         if has_ended {
             break;
         }
@@ -290,8 +274,10 @@ fn watch(
         }
     }
     // If it was ended here, its status is gone with it.
-    let status = child.wait().unwrap_or(ExitStatus::from_raw(libc::SIGKILL));
-    let exit_code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    let status = waitid(WaitId::PidFd(process), WaitIdOptions::EXITED).ok().flatten();
+    let signal = |status: &WaitIdStatus| Some(128 + status.terminating_signal()?);
+    let code = |status: WaitIdStatus| status.exit_status().or_else(|| signal(&status));
+    let exit_code = status.and_then(code).unwrap_or(128 + libc::SIGKILL);
     Ok(Ended { exit_code, timed_out, limits_hit, groups: Default::default(), survivors: 0 })
 }
 

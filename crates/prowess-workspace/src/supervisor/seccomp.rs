@@ -10,6 +10,7 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
+use super::order::Sandbox;
 use crate::executor::{Network, Tier};
 
 /// Never: other processes, kernels, mounts, namespaces, keys, clocks.
@@ -169,13 +170,6 @@ const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
 /// From this number on they are those of the x32 ABI, or none; elsewhere there are none.
 const X32: u32 = 0x4000_0000;
 
-/// What a filter must know.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub(crate) tier: Tier,
-    pub(crate) network: Network,
-}
-
 /// A filter cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error("the filter of system calls cannot be made: {0}")]
@@ -183,7 +177,7 @@ pub(crate) struct NoFilter(String);
 
 /// The filters: what is refused by its number, what by its arguments, and what is not done though it
 /// does not fail.
-pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 3], NoFilter> {
+pub(crate) fn filters(sandbox: Sandbox) -> Result<[BpfProgram; 3], NoFilter> {
     let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     // A program of the user that anybody could run would outlive the sandbox.
     for (call, argument) in MODES.iter().chain(MODES_HERE) {
@@ -194,7 +188,7 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 3], NoFilter> {
         }
     }
     let mut always: Vec<i64> = Vec::new();
-    if rules.tier == Tier::T1 {
+    if sandbox.tier == Tier::T1 {
         always.extend_from_slice(SHARED);
         for (call, argument) in OTHERS {
             let op = SeccompCmpOp::Ne;
@@ -222,7 +216,7 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 3], NoFilter> {
         clones.push(rule(vec![condition(0, SeccompCmpArgLen::Qword, op, bit)?])?);
     }
     denied.insert(libc::SYS_clone, clones);
-    match sockets(rules)? {
+    match sockets(sandbox)? {
         all if all.is_empty() => always.push(libc::SYS_socket),
         some => drop(denied.insert(libc::SYS_socket, some)),
     }
@@ -231,14 +225,14 @@ pub(crate) fn filters(rules: Rules) -> Result<[BpfProgram; 3], NoFilter> {
         rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::TIOCSTI)?])?,
         rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::TIOCLINUX)?])?,
     ];
-    if rules.tier == Tier::T1 {
+    if sandbox.tier == Tier::T1 {
         for request in [FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR] {
             let is = condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)?;
             ioctls.push(rule(vec![is])?);
         }
     }
     denied.insert(libc::SYS_ioctl, ioctls);
-    let unsupported = if rules.tier == Tier::T1 { UNSUPPORTED } else { &[] };
+    let unsupported = if sandbox.tier == Tier::T1 { UNSUPPORTED } else { &[] };
     // What a process has open, its supervisor must be able to see.
     let hides = condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, PR_SET_DUMPABLE)?;
     let pretended = BTreeMap::from([(libc::SYS_prctl, vec![rule(vec![hides])?])]);
@@ -257,9 +251,9 @@ const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
 const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
 
 /// The sockets that are refused: all but those of these families.
-fn sockets(rules: Rules) -> Result<Vec<SeccompRule>, NoFilter> {
+fn sockets(sandbox: Sandbox) -> Result<Vec<SeccompRule>, NoFilter> {
     let internet = [libc::AF_INET, libc::AF_INET6];
-    let families: Vec<i32> = match (rules.tier, rules.network) {
+    let families: Vec<i32> = match (sandbox.tier, sandbox.network) {
         // Its network is its own, and so are the sockets that it can find.
         (Tier::T2 | Tier::T3, Network::None) => {
             internet.into_iter().chain([libc::AF_UNIX]).collect()
@@ -364,7 +358,7 @@ mod tests {
             (Tier::T2, Network::None),
             (Tier::T2, Network::Host),
         ] {
-            let [by_number, ..] = filters(Rules { tier, network }).unwrap();
+            let [by_number, ..] = filters(Sandbox { tier, network, identity: None }).unwrap();
             let is_listed = |call: i64| {
                 let is_of_tier_1 = [SHARED, METADATA, METADATA_HERE].concat().contains(&call)
                     || (call == libc::SYS_socket && network == Network::None);

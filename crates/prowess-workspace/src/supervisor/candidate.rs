@@ -1,0 +1,112 @@
+//! The process that will be the command, made before it is known which one.
+//!
+//! Whatever is the same for all commands of a sandbox takes place before there is an order: the
+//! process has joined the groups of the run, has given up its rights, and obeys the filters of
+//! system calls. What it may touch, and how much it may use, the order says.
+
+#![allow(unsafe_code, reason = "the last steps before another program have no safe words")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
+
+use super::cgroup::Cgroups;
+use super::confine::{Progress, confine, exec, give_up, memory, rules};
+use super::landlock::Rules;
+use super::order::{Groups, Order, Sandbox, receive, send};
+
+/// A process that waits for its order.
+pub(crate) struct Candidate {
+    sandbox: Sandbox,
+    groups: Groups,
+    pid: Pid,
+    process: OwnedFd,
+    line: UnixStream,
+    /// They are its rules, too: what is added here counts there.
+    rules: Option<Rules>,
+    input: File,
+    progress: File,
+}
+
+impl Candidate {
+    pub(crate) fn new(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Self, String> {
+        let rules = rules(sandbox)?;
+        Self::with_rules(sandbox, cgroups, rules)
+            .map_err(|error| format!("a process cannot be made: {error}"))
+    }
+
+    fn with_rules(sandbox: Sandbox, cgroups: &Cgroups, rules: Option<Rules>) -> io::Result<Self> {
+        let (line, theirs) = UnixStream::pair()?;
+        let (input, progress) = (memory(b"")?, memory(b"")?);
+        // SAFETY: this process has one thread, so that its copy can do whatever it could.
+        let pid = match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => {
+                // When the supervisor goes, so does its end.
+                drop(line);
+                let mut progress = Progress::new(progress);
+                let cause = become_command(sandbox, cgroups, rules, theirs, input, &mut progress);
+                progress.say(&cause.unwrap_or_else(|cause| cause));
+                // SAFETY: there is nothing to be put in order; the supervisor does that.
+                unsafe { libc::_exit(1) }
+            }
+            pid => Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?,
+        };
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
+        let groups = cgroups.groups();
+        Ok(Self { sandbox, groups, pid, process, line, rules, input, progress })
+    }
+
+    /// Whether it can carry out this order, in these groups.
+    pub(crate) fn fits(&self, order: &Order, groups: Groups) -> bool {
+        self.sandbox == order.sandbox()
+            && self.groups == groups
+            && self.rules.as_ref().is_none_or(Rules::are_current)
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Lets it be the command of an order. The process, and how far it gets.
+    pub(crate) fn start(mut self, order: &Order, stdin: &[u8]) -> io::Result<(OwnedFd, Progress)> {
+        if let Some(rules) = &mut self.rules {
+            rules.add(order).map_err(io::Error::other)?;
+        }
+        self.input.write_all_at(stdin, 0)?;
+        // If it is gone, it has said why.
+        let _ = send(&self.line, order);
+        Ok((self.process, Progress::new(self.progress)))
+    }
+}
+
+/// What the process does. If it comes back, then because of this.
+fn become_command(
+    sandbox: Sandbox,
+    cgroups: &Cgroups,
+    rules: Option<Rules>,
+    line: UnixStream,
+    input: File,
+    progress: &mut Progress,
+) -> Result<String, String> {
+    let said = |error: io::Error| error.to_string();
+    let die_with_parent = || set_parent_process_death_signal(Some(Signal::KILL));
+    die_with_parent().map_err(|error| said(error.into()))?;
+    rustix::process::setsid().map_err(|error| said(error.into()))?;
+    cgroups.entrances().join().map_err(said)?;
+    give_up(sandbox)?;
+    // Becoming somebody else has undone it.
+    die_with_parent().map_err(|error| said(error.into()))?;
+    let order: Order = receive(line).map_err(said)?;
+    confine(&order, cgroups.groups(), rules)?;
+    let input = match input.metadata().map_err(said)?.len() {
+        0 => Stdio::null(),
+        _ => Stdio::from(input),
+    };
+    Ok(exec(&order, input, progress))
+}
