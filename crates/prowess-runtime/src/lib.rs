@@ -37,7 +37,7 @@ mod turn;
 mod visibility;
 
 pub use builder::RuntimeBuilder;
-pub use dialect::{Dialect, DialectError};
+pub use dialect::{Dialect, DialectError, InvalidTools};
 pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use exposure::Exposure;

@@ -32,6 +32,8 @@ mod exec;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(any(feature = "exec", feature = "files"))]
+mod invalid;
+#[cfg(any(feature = "exec", feature = "files"))]
 mod place;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod session;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::cli::RunArgs;
-use crate::deliver::deliver;
+use crate::deliver::{NotDelivered, deliver};
 use crate::engine::LocalEngine;
 use crate::finder::{Form, complain};
 use crate::progress::while_showing_unless;
@@ -218,7 +218,7 @@ impl Place {
             files.files.retain(|file| match bring(file, folder) {
                 Ok(()) => true,
                 Err(why) => {
-                    left_out.push((file.name.clone(), why));
+                    left_out.push((file.name.clone(), why.to_string()));
                     false
                 }
             });
@@ -237,16 +237,12 @@ impl Place {
 }
 
 /// Brings a file to a folder; else says why not.
-fn bring(file: &CollectedFile, folder: &Path) -> Result<(), String> {
+fn bring(file: &CollectedFile, folder: &Path) -> Result<(), NotDelivered> {
     if file.truncated {
-        return Err("too_large".to_owned());
+        return Err(NotDelivered::TooLarge);
     }
     let name = file.name.strip_prefix("out/").unwrap_or(&file.name);
-    match deliver(folder, name, &file.bytes) {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(why)) => Err(why.to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    deliver(folder, name, &file.bytes)
 }
 
 fn exit_code(outcome: &ToolOutcome) -> u8 {

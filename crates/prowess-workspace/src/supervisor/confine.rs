@@ -7,14 +7,15 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use ::landlock::RulesetStatus;
+use ::landlock::{RulesetError, RulesetStatus};
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::order::{Groups, Identity, Order};
-use super::seccomp::{self, Rules};
+use super::seccomp::{self, NoFilter, Rules};
 use super::{landlock, order};
 use crate::executor::Tier;
 
@@ -25,6 +26,27 @@ pub(crate) struct Entrance {
     pub(crate) groups: Groups,
     /// The descriptor that says how far it got.
     pub(crate) progress: i32,
+}
+
+/// Why a command cannot be confined; nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CannotConfine {
+    #[error("the limits cannot be set: {0}")]
+    Limits(io::Error),
+    #[error("descriptors cannot be closed: {0}")]
+    Descriptors(io::Error),
+    #[error("rights cannot be dropped: {0}")]
+    Rights(io::Error),
+    #[error("{}: {cause}", cwd.display())]
+    Cwd { cwd: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    Landlock(#[from] RulesetError),
+    #[error("this kernel has no Landlock")]
+    NoLandlock,
+    #[error(transparent)]
+    Filter(#[from] NoFilter),
+    #[error(transparent)]
+    Seccomp(#[from] seccompiler::Error),
 }
 
 /// What is written when everything but the command itself is done.
@@ -66,7 +88,7 @@ pub(crate) fn enter(descriptor: &str) -> ExitCode {
     let mut progress = Progress::new(unsafe { File::from_raw_fd(entrance.progress) });
     let done = confine(&entrance.order, entrance.groups);
     let failure = done.map_or_else(
-        |cause| cause,
+        |cause| cause.to_string(),
         |()| {
             progress.say(READY);
             let error = command(&entrance.order).exec();
@@ -87,28 +109,27 @@ pub(crate) fn command(order: &Order) -> Command {
     command
 }
 
-/// Makes this process one that may do only what the order allows. What went wrong is said in words.
-pub(crate) fn confine(order: &Order, groups: Groups) -> Result<(), String> {
-    let said = |doing: &'static str| move |error: io::Error| format!("{doing}: {error}");
+/// Makes this process one that may do only what the order allows.
+pub(crate) fn confine(order: &Order, groups: Groups) -> Result<(), CannotConfine> {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    limit(order, groups).map_err(|error| said("the limits cannot be set")(error.into()))?;
-    close_descriptors().map_err(said("descriptors cannot be closed"))?;
+    limit(order, groups).map_err(|error| CannotConfine::Limits(error.into()))?;
+    close_descriptors().map_err(CannotConfine::Descriptors)?;
     // While paths can still be opened that the command will not reach.
     let rules = match order.tier {
         Tier::T0 | Tier::T3 => None,
-        Tier::T1 | Tier::T2 => Some(landlock::rules(order).map_err(|it| it.to_string())?),
+        Tier::T1 | Tier::T2 => Some(landlock::rules(order)?),
     };
     let filters = seccomp::filters(Rules { tier: order.tier, network: order.network });
-    drop_rights(order.identity).map_err(|error| said("rights cannot be dropped")(error.into()))?;
+    drop_rights(order.identity).map_err(|error| CannotConfine::Rights(error.into()))?;
     let cwd = order.inside.join(&order.cwd);
-    std::env::set_current_dir(&cwd).map_err(|error| format!("{}: {error}", cwd.display()))?;
+    std::env::set_current_dir(&cwd).map_err(|cause| CannotConfine::Cwd { cwd, cause })?;
     let Some(rules) = rules else { return Ok(()) };
-    let status = rules.restrict_self().map_err(|error| error.to_string())?;
+    let status = rules.restrict_self()?;
     if order.tier == Tier::T1 && status.ruleset == RulesetStatus::NotEnforced {
-        return Err("this kernel has no Landlock".to_owned());
+        return Err(CannotConfine::NoLandlock);
     }
-    for filter in filters.map_err(|error| error.to_string())? {
-        seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
+    for filter in filters? {
+        seccompiler::apply_filter(&filter)?;
     }
     Ok(())
 }

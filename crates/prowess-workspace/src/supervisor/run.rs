@@ -24,6 +24,26 @@ use super::order::{Ended, Order, Report, VERSION, receive, receive_bytes, send};
 use super::{ASKED, ENTER, bubblewrap, disk, processes};
 use crate::executor::{LimitHit, Tier};
 
+/// Why an order is not carried out.
+#[derive(Debug, thiserror::Error)]
+enum CannotRun {
+    #[error("the order cannot be read: {0}")]
+    Order(io::Error),
+    #[error("the groups that limit memory and processes cannot be made")]
+    Groups,
+    #[error("no memory: {0}")]
+    Memory(io::Error),
+    #[error("{program}: {cause}")]
+    Start { program: String, cause: io::Error },
+    #[error("the namespaces could not be set up")]
+    Namespaces,
+    /// What the process said that should have become the command.
+    #[error("{cause}")]
+    Confine { cause: String },
+    #[error("the command cannot be watched: {0}")]
+    Watch(io::Error),
+}
+
 /// Takes an order from the standard input, carries it out, and reports there.
 pub(crate) fn run() -> ExitCode {
     let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned() else {
@@ -32,11 +52,10 @@ pub(crate) fn run() -> ExitCode {
     let control = UnixStream::from(control);
     // Before there is an order: whoever gives it does not wait for this.
     let mut cgroups = Cgroups::new();
-    let report = match prepare(&control) {
-        Ok((order, stdin)) => carry_out(order, &stdin, &control, &mut cgroups)
-            .unwrap_or_else(|cause| Report::Refused { cause }),
-        Err(error) => Report::Refused { cause: format!("the order cannot be read: {error}") },
-    };
+    let report = prepare(&control)
+        .map_err(CannotRun::Order)
+        .and_then(|(order, stdin)| carry_out(order, &stdin, &control, &mut cgroups))
+        .unwrap_or_else(|why| Report::Refused { cause: why.to_string() });
     drop(cgroups);
     // If nobody listens any more, nobody is told.
     let _ = send(&control, &report);
@@ -60,16 +79,16 @@ fn carry_out(
     stdin: &[u8],
     control: &UnixStream,
     cgroups: &mut Cgroups,
-) -> Result<Report, String> {
+) -> Result<Report, CannotRun> {
     let watched = Watched::new(&order);
     cgroups.limit(&order.limits);
     let groups = cgroups.groups();
     if (order.needs.memory && !groups.memory) || (order.needs.pids && !groups.pids) {
-        return Err("the groups that limit memory and processes cannot be made".to_owned());
+        return Err(CannotRun::Groups);
     }
     order.user_processes = process_limit(&order, groups.pids);
     let begun = Instant::now();
-    let progress = memory(b"").map_err(|error| format!("no memory: {error}"))?;
+    let progress = memory(b"").map_err(CannotRun::Memory)?;
     let started = start(&order, stdin, cgroups, &progress);
     let mut progress = Progress::new(progress);
     let said = |progress: &mut Progress| progress.said().unwrap_or_default();
@@ -77,8 +96,10 @@ fn carry_out(
         Ok(child) => child,
         Err(error) => {
             return Err(match said(&mut progress) {
-                text if text.is_empty() || text == READY => format!("{}: {error}", order.argv[0]),
-                cause => cause,
+                text if text.is_empty() || text == READY => {
+                    CannotRun::Start { program: order.argv[0].clone(), cause: error }
+                }
+                cause => CannotRun::Confine { cause },
             });
         }
     };
@@ -88,8 +109,8 @@ fn carry_out(
         READY => {}
         // Its time was over before it began.
         "" if end.timed_out => {}
-        "" => return Err(String::from("the namespaces could not be set up")),
-        cause => return Err(cause.to_owned()),
+        "" => return Err(CannotRun::Namespaces),
+        cause => return Err(CannotRun::Confine { cause: cause.to_owned() }),
     }
     end.limits_hit.extend(cgroups.limits_hit());
     end.limits_hit.extend(match end.exit_code - 128 {
@@ -154,7 +175,7 @@ fn start(order: &Order, stdin: &[u8], cgroups: &Cgroups, progress: &File) -> io:
                 rustix::process::setsid()?;
                 join(&entrances)?;
                 confine::confine(&order, groups).map_err(|cause| {
-                    progress.say(&cause);
+                    progress.say(&cause.to_string());
                     Errno::PERM
                 })?;
                 // Becoming somebody else has undone it.
@@ -249,11 +270,10 @@ fn watch(
     control: &UnixStream,
     begun: Instant,
     watched: &Watched,
-) -> Result<Ended, String> {
-    let failed = |error: io::Error| format!("the command cannot be watched: {error}");
+) -> Result<Ended, CannotRun> {
     let pid = rustix::process::Pid::from_child(&child);
     let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty());
-    let pidfd = pidfd.map_err(|error| failed(error.into()))?;
+    let pidfd = pidfd.map_err(|error| CannotRun::Watch(error.into()))?;
     // Of namespaces, the two processes that hold them end when the command does.
     let depth = if order.tier == Tier::T2 { 2 } else { 0 };
     let over = later(begun, order.limits.wall);
@@ -265,7 +285,7 @@ fn watch(
         let deadline = ending.unwrap_or(over);
         let wait = deadline.min(look).saturating_duration_since(Instant::now());
         let (has_ended, is_alone) =
-            wait_for(pidfd.as_fd(), control.as_fd(), wait).map_err(failed)?;
+            wait_for(pidfd.as_fd(), control.as_fd(), wait).map_err(CannotRun::Watch)?;
         if has_ended {
             break;
         }
