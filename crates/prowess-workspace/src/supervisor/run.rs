@@ -71,7 +71,8 @@ fn prepare(mut control: &UnixStream) -> io::Result<(Order, Vec<u8>)> {
         let text = format!("it speaks version {}, the supervisor {VERSION}", order.version);
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
-    Ok((order, receive_bytes(&mut control)?))
+    let stdin = receive_bytes(&mut control, order.limits.stdin_bytes)?;
+    Ok((order, stdin))
 }
 
 fn carry_out(
