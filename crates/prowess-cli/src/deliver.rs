@@ -20,25 +20,43 @@ const NEW: OFlags = OFlags::WRONLY
 const OLD: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
+/// Why a file is not brought. What it says is a stable name, but for what the system says.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotDelivered {
+    /// It was cut off: half of it is of no use.
+    #[error("too_large")]
+    TooLarge,
+    /// Something that is no folder stands in its way.
+    #[error("no_folder")]
+    NoFolder,
+    /// Something else has its place.
+    #[error("exists")]
+    Exists,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<Errno> for NotDelivered {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}
+
 /// Writes a file below a folder; folders on the way are made. Says why not if something else has
 /// its place; the same file is no such thing.
-pub(crate) fn deliver(
-    folder: &Path,
-    name: &str,
-    bytes: &[u8],
-) -> io::Result<Result<(), &'static str>> {
+pub(crate) fn deliver(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), NotDelivered> {
     let mut here = openat(CWD, folder, FOLDER, Mode::empty())?;
     let (above, name) = name.rsplit_once('/').unwrap_or(("", name));
     for step in above.split('/').filter(|step| !step.is_empty()) {
         match enter(&here, step) {
-            Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Err("no_folder")),
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(NotDelivered::NoFolder),
             inner => here = inner?,
         }
     }
     match openat(&here, name, NEW, Mode::from_raw_mode(0o666)) {
-        Ok(file) => File::from(file).write_all(bytes).map(Ok),
-        Err(Errno::EXIST) if is_same(&here, name, bytes) => Ok(Ok(())),
-        Err(Errno::EXIST) => Ok(Err("exists")),
+        Ok(file) => Ok(File::from(file).write_all(bytes)?),
+        Err(Errno::EXIST) if is_same(&here, name, bytes) => Ok(()),
+        Err(Errno::EXIST) => Err(NotDelivered::Exists),
         Err(error) => Err(error.into()),
     }
 }
@@ -73,7 +91,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use super::deliver;
+    use super::{NotDelivered, deliver};
 
     /// Each attack succeeds with what the standard library does.
     #[test]
@@ -93,7 +111,8 @@ mod tests {
             let path = at("control").join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "evil").unwrap();
-            assert!(deliver(&at("ours"), name, b"evil").unwrap().is_err(), "{name}");
+            let refused = deliver(&at("ours"), name, b"evil").unwrap_err();
+            assert!(!matches!(refused, NotDelivered::Io(_)), "{name}: {refused}");
         }
         let victims = |folder: &str| {
             let victim = at(&format!("victim-of-{folder}"));
@@ -109,11 +128,12 @@ mod tests {
     fn new_files_and_folders_are_made_and_the_same_file_is_no_other() {
         let root = tempfile::tempdir().unwrap();
         for _ in 0..2 {
-            assert_eq!(deliver(root.path(), "a/b/c", b"text").unwrap(), Ok(()));
+            deliver(root.path(), "a/b/c", b"text").unwrap();
         }
         assert_eq!(fs::read(root.path().join("a/b/c")).unwrap(), b"text");
-        assert_eq!(deliver(root.path(), "a/b/c", b"texx").unwrap(), Err("exists"));
-        assert_eq!(deliver(root.path(), "a/b", b"text").unwrap(), Err("exists"));
-        assert_eq!(deliver(root.path(), "a/b/c/d", b"text").unwrap(), Err("no_folder"));
+        let why = |name, bytes| deliver(root.path(), name, bytes).unwrap_err().to_string();
+        assert_eq!(why("a/b/c", b"texx"), "exists");
+        assert_eq!(why("a/b", b"text"), "exists");
+        assert_eq!(why("a/b/c/d", b"text"), "no_folder");
     }
 }

@@ -26,7 +26,7 @@ use cli::{Cli, Command};
 use finder::Form;
 use prowess_catalog::{ConfigError, InvalidReach, RemoteError};
 use prowess_runtime::{InvalidSettings, RuntimeError, StoreError};
-use prowess_toolkits::{InvalidExecSettings, InvalidFilesSettings};
+use prowess_toolkits::{InvalidExecSettings, InvalidFilesSettings, InvalidWorkspaceSettings};
 use prowess_workspace::ExecError;
 
 /// How a command ended.
@@ -111,7 +111,9 @@ fn named(error: &anyhow::Error) -> (&'static str, Outcome) {
     if let Some(error) = error.downcast_ref::<ExecError>() {
         return (error.code(), Outcome::Findings);
     }
-    let is_config = error.is::<InvalidExecSettings>() || error.is::<InvalidFilesSettings>();
+    let is_config = error.is::<InvalidExecSettings>()
+        || error.is::<InvalidFilesSettings>()
+        || error.is::<InvalidWorkspaceSettings>();
     if is_config || error.is::<InvalidSettings>() || error.is::<InvalidReach>() {
         return ("invalid_config", Outcome::Usage);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use prowess_catalog::Config;
 use prowess_runtime::RuntimeBuilder;
-use prowess_toolkits::{ExecSettings, ExecToolkit, FilesSettings, FilesToolkit};
+use prowess_toolkits::{ExecSettings, ExecToolkit, FilesSettings, FilesToolkit, WorkspaceSettings};
 use prowess_workspace::{FileArtifacts, LocalExecutor, Tier, Watcher, Workspaces};
 
 use crate::finder::{Finder, environment};
@@ -27,11 +27,13 @@ impl Toolkits {
     pub(crate) fn open(finder: &Finder, home: &Path) -> anyhow::Result<Self> {
         let own = own_config(finder, home)?;
         let place = || own.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+        let workspace = WorkspaceSettings::from_table(own.workspace.clone()).with_context(place)?;
+        let artifacts = FileArtifacts::new(home.join("artifacts"));
         Ok(Self {
             exec: ExecSettings::from_table(own.exec.clone()).with_context(place)?,
             files: FilesSettings::from_table(own.files.clone()).with_context(place)?,
-            workspaces: Workspaces::new(workspaces_folder(home)),
-            artifacts: Arc::new(FileArtifacts::new(home.join("artifacts"))),
+            workspaces: Workspaces::new(workspaces_folder(home)).with_limits(workspace.limits),
+            artifacts: Arc::new(artifacts.with_max_bytes(workspace.max_artifact_bytes)),
             executor: executor(Tier::T2),
             watcher: None,
         })
@@ -64,8 +66,8 @@ fn own_config(finder: &Finder, home: &Path) -> anyhow::Result<Config> {
     if finder.config.path.as_deref() == Some(&own) {
         return Ok(finder.config.clone());
     }
-    let Config { path, exec, files, .. } = &finder.config;
-    for (section, table) in [("exec", exec), ("files", files)] {
+    let Config { path, exec, files, workspace, .. } = &finder.config;
+    for (section, table) in [("exec", exec), ("files", files), ("workspace", workspace)] {
         if let (Some(path), false) = (path, table.is_empty()) {
             anstream::eprintln!(
                 "Warning: {}: [{section}] counts only in {}; it is left out",

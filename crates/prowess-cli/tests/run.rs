@@ -323,6 +323,86 @@ fn a_command_that_is_not_allowed_is_not_started() {
     assert!(not_started(&run).contains("ls"), "{run:?}");
 }
 
+/// Each limit at its edge: what it just allows, and what is one too much.
+#[test]
+fn limits_of_ones_own_file_hold() {
+    let Some(project) = Project::new("run::limits_of_ones_own_file_hold") else { return };
+    project.write("data.txt", "12345");
+    let run = |settings: &str, options: &[&str], line: &str| {
+        project.write("home/prowess.toml", settings);
+        let words = [&["run", "demo"], options, &["--", line]].concat();
+        project.sandbox.run(project.command(&words), b"12345")
+    };
+    let table: [(&str, &[&str], &str); 3] = [
+        ("[exec.limits]\nstdin_bytes", &["--stdin"], "cat"),
+        ("[workspace.limits]\nmax_input_bytes", &["--input", "data.txt"], "cat inputs/data.txt"),
+        ("[exec.limits]\noutput_bytes = 100\nstdin_bytes", &["--stdin"], "cat"),
+    ];
+    for (key, options, line) in table {
+        let allowed = run(&format!("{key} = 5\n"), options, line);
+        assert_eq!((allowed.code, allowed.stdout.as_str()), (0, "12345"), "{key}: {allowed:?}");
+        let refused = run(&format!("{key} = 4\n"), options, line);
+        let name = key.rsplit(['\n', ' ']).next().unwrap();
+        assert!(not_started(&refused).contains(&format!("`{name}`")), "{key}: {refused:?}");
+    }
+    let line = "cd out; mkdir d; printf 123 > a; printf 45 > d/b";
+    for (settings, expected, why) in [
+        ("max_delivered_files = 2", 2, None),
+        ("max_delivered_files = 1", 1, Some("too_many")),
+        ("max_delivered_bytes = 5", 2, None),
+        ("max_delivered_bytes = 4", 1, Some("total_bytes")),
+        ("max_output_depth = 3", 2, None),
+        ("max_output_depth = 2", 1, Some("depth")),
+    ] {
+        let folder = settings.replace([' ', '='], "");
+        let ran = run(&format!("[exec]\n{settings}\n"), &["--output", &folder], line);
+        assert_eq!(ran.code, 0, "{settings}: {ran:?}");
+        assert_eq!(files(&project.path(&folder)).len(), expected, "{settings}: {ran:?}");
+        match why {
+            Some(why) => assert!(ran.stderr.contains(why), "{settings}: {ran:?}"),
+            None => assert!(!ran.stderr.contains("left out"), "{settings}: {ran:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_artifact_is_no_larger_than_ones_own_file_says() {
+    let test = "run::an_artifact_is_no_larger_than_ones_own_file_says";
+    let Some(project) = Project::new(test) else { return };
+    let load = project.prowess(&["call", "load_skill", r#"{"skill": "demo"}"#]);
+    assert_eq!(load.code, 0, "{load:?}");
+    for (most, is_kept) in [(5, true), (4, false)] {
+        let settings = format!("[workspace]\nmax_artifact_bytes = {most}\n");
+        project.write("home/prowess.toml", settings);
+        let outputs = json!({"globs": ["out/a.txt"], "save": true});
+        let call =
+            json!({"skill": "demo", "command": "printf 12345 > out/a.txt", "outputs": outputs});
+        let run = project.prowess(&["call", "skill_run", &call.to_string()]);
+        assert_eq!(run.code, 0, "{run:?}");
+        assert_eq!(run.stdout.contains("artifact_files"), is_kept, "{most}: {run:?}");
+        assert_eq!(run.stdout.contains("max_artifact_bytes"), !is_kept, "{most}: {run:?}");
+    }
+}
+
+#[test]
+fn wrong_limits_are_named_with_place_and_remedy() {
+    let test = "run::wrong_limits_are_named_with_place_and_remedy";
+    let Some(project) = Project::new(test) else { return };
+    let said = [
+        "[workspace]\nmax_artifact_bytes = \"1 MB\"\n",
+        "[workspace.limits]\nmax_age = 1\n",
+        "[exec]\nmax_delivered_files = -1\n",
+        "[exec.limits]\nstdin_bytes = 4294967296\n",
+    ]
+    .map(|settings| {
+        project.write("home/prowess.toml", settings);
+        let run = project.run(&[], "true");
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        format!("{settings}=> {}", project.stable(&run.stderr))
+    });
+    insta::assert_snapshot!("run_wrong_limits", said.join("\n"));
+}
+
 /// Seed 002's example, as it is written there and as the skill has it.
 #[test]
 fn the_first_ten_fibonacci_numbers() {

@@ -47,7 +47,7 @@ pub use command::{
 pub use customise::{
     BoxError, Customisation, CustomisationError, CustomisationPoint, SkillContent,
 };
-pub use dialect::{Dialect, DialectError};
+pub use dialect::{Dialect, DialectError, InvalidTools};
 pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use exposure::Exposure;

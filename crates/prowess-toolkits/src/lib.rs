@@ -32,11 +32,17 @@ mod exec;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(any(feature = "exec", feature = "files"))]
+mod invalid;
+#[cfg(any(feature = "exec", feature = "files"))]
 mod place;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod session;
+#[cfg(any(feature = "exec", feature = "files"))]
+mod workspace;
 
 #[cfg(feature = "exec")]
 pub use exec::{ExecSettings, ExecToolkit, InvalidExecSettings, LimitSettings};
 #[cfg(feature = "files")]
 pub use files::{FilesSettings, FilesToolkit, InvalidFilesSettings};
+#[cfg(any(feature = "exec", feature = "files"))]
+pub use workspace::{InvalidWorkspaceSettings, WorkspaceSettings};

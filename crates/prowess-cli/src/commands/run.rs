@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::cli::RunArgs;
-use crate::deliver::deliver;
+use crate::deliver::{NotDelivered, deliver};
 use crate::engine::LocalEngine;
 use crate::finder::{Form, complain};
 use crate::progress::while_showing_unless;
@@ -28,10 +28,6 @@ use crate::toolkits::Toolkits;
 const TIMED_OUT: u8 = 124;
 /// It was not started.
 const NOT_STARTED: u8 = 125;
-
-/// So many files of `out/` are brought, and so many bytes.
-const MOST_FILES: u64 = 10_000;
-const MOST_BYTES: u64 = 1 << 30;
 
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let form = Form::of_flag(arguments.json);
@@ -59,7 +55,8 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         exec.host_inputs.extend(inputs.iter().map(|path| folder_of(path).to_owned()));
         exec.allow_unsandboxed |= arguments.allow_unsandboxed;
         exec.max_timeout = exec.max_timeout.max(arguments.timeout.unwrap_or(0));
-        exec.max_output_files = MOST_FILES;
+        // Whatever is brought is also told.
+        exec.max_output_files = exec.max_delivered_files;
         if arguments.network {
             // Whoever types it means this skill, whether its source is trusted or not.
             exec.network.extend(snapshot.get(&arguments.skill).map(CatalogSkill::qualified_name));
@@ -68,10 +65,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         if form == Form::Text {
             *watcher = Some(printer(Arc::clone(&is_heard)));
         }
-        place = Some(workspaces.clone());
+        place = Some((workspaces.clone(), exec.delivery_limits()));
     };
     let engine = LocalEngine::for_run(&arguments.catalog, arguments.session.is_some(), change)?;
-    let workspaces = place.context("there are no workspaces")?;
+    let (workspaces, limits) = place.context("there are no workspaces")?;
     let fresh = || format!("run-{}", uuid::Uuid::now_v7()).parse::<SessionKey>();
     let session = arguments.session.clone().map_or_else(fresh, Ok)?;
     let agent = AgentName::default();
@@ -83,7 +80,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Exit(NOT_STARTED));
         }
     };
-    let place = Place { workspaces, session, is_fresh: arguments.session.is_none() };
+    let place = Place { workspaces, limits, session, is_fresh: arguments.session.is_none() };
     let files = place.deliver(arguments.output.as_deref())?;
     tell(&outcome, &files, form)?;
     Ok(Outcome::Exit(exit_code(&outcome)))
@@ -185,6 +182,8 @@ fn whole_characters(rest: &mut Vec<u8>, bytes: &[u8]) -> Vec<u8> {
 /// Where a command ran.
 struct Place {
     workspaces: Workspaces,
+    /// How much is brought.
+    limits: CollectLimits,
     session: SessionKey,
     /// Whether it is of no further use.
     is_fresh: bool,
@@ -207,10 +206,7 @@ impl Place {
         let session = &self.session;
         let id = WorkspaceId::new(session.app(), session.user(), session.session());
         let workspace = self.workspaces.open(&id)?;
-        let mut limits = CollectLimits::default();
-        (limits.max_files, limits.max_file_bytes, limits.max_total_bytes) =
-            (MOST_FILES, MOST_BYTES, MOST_BYTES);
-        let mut files = workspace.collect(&["out/**".to_owned()], None, &limits)?;
+        let mut files = workspace.collect(&["out/**".to_owned()], None, &self.limits)?;
         let refused = files.refused.iter();
         let mut left_out: Vec<(String, String)> =
             refused.map(|it| (it.name.clone(), it.reason.as_str().to_owned())).collect();
@@ -218,7 +214,7 @@ impl Place {
             files.files.retain(|file| match bring(file, folder) {
                 Ok(()) => true,
                 Err(why) => {
-                    left_out.push((file.name.clone(), why));
+                    left_out.push((file.name.clone(), why.to_string()));
                     false
                 }
             });
@@ -237,16 +233,12 @@ impl Place {
 }
 
 /// Brings a file to a folder; else says why not.
-fn bring(file: &CollectedFile, folder: &Path) -> Result<(), String> {
+fn bring(file: &CollectedFile, folder: &Path) -> Result<(), NotDelivered> {
     if file.truncated {
-        return Err("too_large".to_owned());
+        return Err(NotDelivered::TooLarge);
     }
     let name = file.name.strip_prefix("out/").unwrap_or(&file.name);
-    match deliver(folder, name, &file.bytes) {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(why)) => Err(why.to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    deliver(folder, name, &file.bytes)
 }
 
 fn exit_code(outcome: &ToolOutcome) -> u8 {

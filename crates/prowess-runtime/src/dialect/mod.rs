@@ -125,7 +125,7 @@ pub enum DialectError {
         /// Which dialect.
         name: String,
         /// What is wrong.
-        cause: String,
+        cause: InvalidTools,
     },
     /// A template is wrong.
     #[error("the text for '{name}' cannot be used: {cause}")]
@@ -135,6 +135,61 @@ pub enum DialectError {
         /// What is wrong.
         cause: Box<minijinja::Error>,
     },
+}
+
+/// What is wrong with the load tools of a dialect.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidTools {
+    /// There is no such tool.
+    #[error("there is no load tool '{tool}'{}", did_you_mean(*meant))]
+    UnknownTool {
+        /// What it is called.
+        tool: String,
+        /// What may be meant.
+        meant: Option<&'static str>,
+    },
+    /// A tool has no such parameter.
+    #[error("the load tool '{tool}' has no parameter '{parameter}'")]
+    UnknownParameter {
+        /// Which tool.
+        tool: &'static str,
+        /// What it is called.
+        parameter: String,
+    },
+    /// A tool is no use without a parameter.
+    #[error("the load tool '{tool}' needs its parameter '{parameter}'")]
+    MissingParameter {
+        /// Which tool.
+        tool: &'static str,
+        /// Which parameter.
+        parameter: &'static str,
+    },
+    /// No provider takes a name.
+    #[error("no model can say '{name}': use at most 64 letters, digits, _ and -")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Two parameters of a tool cannot be told apart.
+    #[error("two parameters of '{tool}' have the same name")]
+    SameParameters {
+        /// Which tool.
+        tool: &'static str,
+    },
+    /// Without this one there is no use of the others.
+    #[error("without the load tool '{LOAD}' no skill can be loaded")]
+    NoLoad,
+    /// Two tools cannot be told apart.
+    #[error("two load tools are called '{name}'")]
+    SameTools {
+        /// What both are called.
+        name: String,
+    },
+}
+
+fn did_you_mean(meant: Option<&str>) -> String {
+    meant.map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
@@ -202,7 +257,7 @@ impl Dialect {
         let read = |text: &str| toml::from_str::<File>(text).map_err(Box::new);
         let file = read(text).map_err(DialectError::Invalid)?;
         let base = read(BUILT_IN[0].1).map_err(DialectError::Invalid)?;
-        let wrong = |cause: String| DialectError::Tools { name: file.name.clone(), cause };
+        let wrong = |cause| DialectError::Tools { name: file.name.clone(), cause };
         let mut tools = BTreeMap::new();
         let generic = base.tools.get(GENERIC.name).map(|words| (GENERIC.name, words.clone()));
         for (tool, words) in generic.into_iter().chain(named(&file.tools)) {
@@ -285,21 +340,21 @@ fn named(tools: &BTreeMap<String, ToolWords>) -> impl Iterator<Item = (&str, Too
     tools.iter().map(|(tool, words)| (tool.as_str(), words.clone()))
 }
 
-fn unknown_tool(tool: &str) -> String {
+fn unknown_tool(tool: &str) -> InvalidTools {
     let meant = nearest_name(tool, crate::tools::names());
-    let meant = meant.map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
-    format!("there is no load tool '{tool}'{meant}")
+    InvalidTools::UnknownTool { tool: tool.to_owned(), meant }
 }
 
 /// Fills in the names that are not said otherwise.
-fn complete(spec: &Spec, mut words: ToolWords) -> Result<ToolWords, String> {
+fn complete(spec: &Spec, mut words: ToolWords) -> Result<ToolWords, InvalidTools> {
     let tool = spec.name;
     if words.name.is_empty() {
         tool.clone_into(&mut words.name);
     }
     for (parameter, own) in &mut words.parameters {
         if !spec.parameters.iter().any(|known| known.name == *parameter) {
-            return Err(format!("the load tool '{tool}' has no parameter '{parameter}'"));
+            let parameter = parameter.clone();
+            return Err(InvalidTools::UnknownParameter { tool, parameter });
         }
         if own.name.is_empty() {
             own.name.clone_from(parameter);
@@ -307,7 +362,7 @@ fn complete(spec: &Spec, mut words: ToolWords) -> Result<ToolWords, String> {
     }
     for required in &spec.parameters[..spec.required] {
         if !words.parameters.contains_key(required.name) {
-            return Err(format!("the load tool '{tool}' needs its parameter '{}'", required.name));
+            return Err(InvalidTools::MissingParameter { tool, parameter: required.name });
         }
     }
     let names: BTreeSet<&str> = words.parameters.values().map(|it| it.name.as_str()).collect();
@@ -316,27 +371,27 @@ fn complete(spec: &Spec, mut words: ToolWords) -> Result<ToolWords, String> {
     }
     match names.len() == words.parameters.len() {
         true => Ok(words),
-        false => Err(format!("two parameters of '{tool}' have the same name")),
+        false => Err(InvalidTools::SameParameters { tool }),
     }
 }
 
 /// Whether every provider takes this name of a tool or a parameter.
-fn check_callable(name: &str) -> Result<(), String> {
+fn check_callable(name: &str) -> Result<(), InvalidTools> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
         true => Ok(()),
-        false => Err(format!("no model can say '{name}': use at most 64 letters, digits, _ and -")),
+        false => Err(InvalidTools::Name { name: name.to_owned() }),
     }
 }
 
 /// A skill can be loaded, and no two tools have the same name.
-fn check_names(tools: &BTreeMap<&'static str, ToolWords>) -> Result<(), String> {
+fn check_names(tools: &BTreeMap<&'static str, ToolWords>) -> Result<(), InvalidTools> {
     if !tools.contains_key(LOAD) {
-        return Err(format!("without the load tool '{LOAD}' no skill can be loaded"));
+        return Err(InvalidTools::NoLoad);
     }
     let mut names: BTreeSet<&str> = BTreeSet::new();
     match tools.values().find(|words| !names.insert(&words.name)) {
-        Some(twice) => Err(format!("two load tools are called '{}'", twice.name)),
+        Some(twice) => Err(InvalidTools::SameTools { name: twice.name.clone() }),
         None => Ok(()),
     }
 }

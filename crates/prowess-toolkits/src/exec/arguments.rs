@@ -6,6 +6,8 @@ use std::time::Duration;
 use prowess_workspace::InputMode;
 use serde_json::{Map, Value};
 
+use crate::invalid::InvalidArguments;
+
 /// What a call of `skill_run` asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RunArguments {
@@ -53,9 +55,9 @@ const SKILL_NAMES: [&str; 3] = ["skill", "skill_name", "skill_id"];
 
 impl RunArguments {
     /// Reads the arguments of a call; else says what is wrong with them.
-    pub(crate) fn parse(arguments: &Value) -> Result<Self, String> {
+    pub(crate) fn parse(arguments: &Value) -> Result<Self, InvalidArguments> {
         let Value::Object(values) = arguments else {
-            return Err("they must be a JSON object".to_owned());
+            return Err(InvalidArguments::NotAnObject);
         };
         let mut fields = Fields::new("", values.clone());
         let mut read = Self {
@@ -75,7 +77,7 @@ impl RunArguments {
             ignored: Vec::new(),
         };
         if read.command.trim().is_empty() {
-            return Err("command is required".to_owned());
+            return Err(required("command"));
         }
         read.ignored = fields.rest();
         Ok(read)
@@ -100,24 +102,24 @@ impl Fields {
         self.values.shift_remove(name).or(go_style).filter(|value| !value.is_null())
     }
 
-    fn wrong(&self, name: &str, must: &str) -> String {
-        format!("'{}{name}' must be {must}", self.path)
+    fn wrong(&self, name: &str, must: &'static str) -> InvalidArguments {
+        InvalidArguments::Wrong { name: format!("{}{name}", self.path), must }
     }
 
-    fn skill(&mut self) -> Result<String, String> {
+    fn skill(&mut self) -> Result<String, InvalidArguments> {
         let mut found: Option<String> = None;
         for name in SKILL_NAMES {
             let text = self.text(name)?.map(|text| text.trim().to_owned());
             let Some(text) = text.filter(|text| !text.is_empty()) else { continue };
             if found.as_ref().is_some_and(|found| *found != text) {
-                return Err("they name two skills".to_owned());
+                return Err(InvalidArguments::Two { things: "skills" });
             }
             found = Some(text);
         }
-        found.ok_or_else(|| "skill is required".to_owned())
+        found.ok_or_else(|| required("skill"))
     }
 
-    fn text(&mut self, name: &str) -> Result<Option<String>, String> {
+    fn text(&mut self, name: &str) -> Result<Option<String>, InvalidArguments> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -125,7 +127,7 @@ impl Fields {
         }
     }
 
-    fn flag(&mut self, name: &str) -> Result<bool, String> {
+    fn flag(&mut self, name: &str) -> Result<bool, InvalidArguments> {
         match self.take(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
@@ -136,7 +138,7 @@ impl Fields {
     }
 
     /// A list of texts; a single text is a list of one.
-    fn texts(&mut self, name: &str) -> Result<Vec<String>, String> {
+    fn texts(&mut self, name: &str) -> Result<Vec<String>, InvalidArguments> {
         let texts: Option<Vec<String>> = match self.take(name) {
             None => Some(Vec::new()),
             Some(Value::String(text)) if text.is_empty() => Some(Vec::new()),
@@ -153,7 +155,7 @@ impl Fields {
     }
 
     /// A number of things; none if it is absent or not above zero.
-    fn count(&mut self, name: &str) -> Result<Option<u64>, String> {
+    fn count(&mut self, name: &str) -> Result<Option<u64>, InvalidArguments> {
         let count = match self.take(name) {
             None => Some(0),
             Some(Value::String(text)) if text.is_empty() => Some(0),
@@ -165,7 +167,7 @@ impl Fields {
     }
 
     /// A time in seconds; none if it is absent or not above zero.
-    fn seconds(&mut self, name: &str) -> Result<Option<Duration>, String> {
+    fn seconds(&mut self, name: &str) -> Result<Option<Duration>, InvalidArguments> {
         let seconds = match self.take(name) {
             None => Some(0.0),
             Some(Value::String(text)) if text.is_empty() => Some(0.0),
@@ -182,7 +184,7 @@ impl Fields {
         Ok(Some(time).filter(|time| !time.is_zero()))
     }
 
-    fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, String> {
+    fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, InvalidArguments> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Object(object)) => Ok(Some(object)),
@@ -194,7 +196,7 @@ impl Fields {
         }
     }
 
-    fn variables(&mut self, name: &str) -> Result<BTreeMap<String, String>, String> {
+    fn variables(&mut self, name: &str) -> Result<BTreeMap<String, String>, InvalidArguments> {
         let mut variables = BTreeMap::new();
         for (key, value) in self.object(name)?.unwrap_or_default() {
             let value = match value {
@@ -208,7 +210,7 @@ impl Fields {
         Ok(variables)
     }
 
-    fn inputs(&mut self) -> Result<Vec<InputArguments>, String> {
+    fn inputs(&mut self) -> Result<Vec<InputArguments>, InvalidArguments> {
         let must = "a list of objects";
         let items = match self.take("inputs") {
             None => Vec::new(),
@@ -226,7 +228,7 @@ impl Fields {
             let mut fields = Self::new(format!("inputs[{at}]."), values);
             let from = fields.text("from")?.unwrap_or_default().trim().to_owned();
             if from.is_empty() {
-                return Err(format!("inputs[{at}].from is required"));
+                return Err(required(&format!("inputs[{at}].from")));
             }
             let mode = match fields.text("mode")?.unwrap_or_default().trim() {
                 "" | "copy" => InputMode::Copy,
@@ -240,7 +242,7 @@ impl Fields {
         Ok(inputs)
     }
 
-    fn outputs(&mut self) -> Result<Option<OutputArguments>, String> {
+    fn outputs(&mut self) -> Result<Option<OutputArguments>, InvalidArguments> {
         let Some(values) = self.object("outputs")?.filter(|it| !it.is_empty()) else {
             return Ok(None);
         };
@@ -263,12 +265,16 @@ impl Fields {
         self.values.into_iter().map(|(name, _)| name).collect()
     }
 
-    fn nothing_left(self) -> Result<(), String> {
+    fn nothing_left(self) -> Result<(), InvalidArguments> {
         match self.values.keys().next() {
-            Some(name) => Err(format!("'{}{name}' is not known", self.path)),
+            Some(name) => Err(InvalidArguments::Unknown { name: format!("{}{name}", self.path) }),
             None => Ok(()),
         }
     }
+}
+
+fn required(name: &str) -> InvalidArguments {
+    InvalidArguments::Required { name: name.to_owned() }
 }
 
 /// `max_files` as Go writes it: `MaxFiles`.

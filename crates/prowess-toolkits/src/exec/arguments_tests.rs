@@ -7,7 +7,7 @@ fn minimal() -> RunArguments {
 }
 
 /// The arguments of a call that has these besides the required ones.
-fn parse(more: Value) -> Result<RunArguments, String> {
+fn parse(more: Value) -> Result<RunArguments, InvalidArguments> {
     let mut arguments = json!({"skill": "demo", "command": "ls"});
     if let (Some(all), Value::Object(more)) = (arguments.as_object_mut(), more) {
         all.extend(more);
@@ -19,11 +19,11 @@ fn parse(more: Value) -> Result<RunArguments, String> {
 fn a_skill_and_a_command_are_enough() {
     for name in SKILL_NAMES {
         let arguments = json!({name: " demo ", "command": "ls"});
-        assert_eq!(RunArguments::parse(&arguments), Ok(minimal()), "{name}");
+        assert_eq!(RunArguments::parse(&arguments).unwrap(), minimal(), "{name}");
     }
-    assert_eq!(parse(json!({})), Ok(minimal()));
+    assert_eq!(parse(json!({})).unwrap(), minimal());
     let nulls = json!({"cwd": null, "env": null, "inputs": null, "outputs": {}, "timeout": ""});
-    assert_eq!(parse(nulls), Ok(minimal()));
+    assert_eq!(parse(nulls).unwrap(), minimal());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn everything_can_be_said_at_once() {
         artifact_prefix: "pref/".into(),
         ..minimal()
     };
-    assert_eq!(parse(all), Ok(expected));
+    assert_eq!(parse(all).unwrap(), expected);
 }
 
 #[test]
@@ -167,7 +167,8 @@ fn wrong_arguments_are_named_with_the_remedy() {
         (json!({"save_as_artifacts": 1}), "'save_as_artifacts' must be true or false"),
     ];
     for (more, expected) in table {
-        assert_eq!(parse(more.clone()), Err(expected.to_owned()), "{more}");
+        assert_eq!(parse(more.clone()).unwrap_err().to_string(), expected, "{more}");
     }
-    assert_eq!(RunArguments::parse(&json!([])), Err("they must be a JSON object".to_owned()));
+    let wrong = RunArguments::parse(&json!([])).unwrap_err();
+    assert_eq!(wrong.to_string(), "they must be a JSON object");
 }

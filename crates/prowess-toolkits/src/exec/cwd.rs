@@ -2,7 +2,7 @@
 
 use prowess_workspace::{Command, Workspace, WorkspaceError, WorkspacePath};
 
-use crate::place::Places;
+use crate::place::{PlaceError, Places};
 
 /// A command, and the folder that it begins in.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,12 +11,27 @@ pub(crate) struct Begin {
     pub(crate) command: Command,
 }
 
+/// Why no command can begin in the folder that a call asks for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InvalidCwd {
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("a command that is named by its path begins in the skill's folder; leave 'cwd' out")]
+    NamedByPath,
+    #[error("there is no folder '{asked}'")]
+    NotFound { asked: String },
+    #[error("'{asked}' is not a folder")]
+    NotAFolder { asked: String },
+}
+
 /// Why a command cannot begin there.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum CannotBegin {
     /// The call asks for something wrong.
-    Invalid(String),
+    #[error(transparent)]
+    Invalid(#[from] InvalidCwd),
     /// The workspace fails.
+    #[error(transparent)]
     Workspace(WorkspaceError),
 }
 
@@ -30,29 +45,26 @@ pub(crate) fn begin(
     workspace: &Workspace,
     command: Command,
 ) -> Result<Begin, CannotBegin> {
-    let invalid = |cause: &str| Err(CannotBegin::Invalid(format!("cwd: {cause}")));
+    let asked_for = || asked.to_owned();
     let places = Places { workspace: workspace.path(), run_dir: Some(run_dir) };
-    let cwd = match places.resolve(asked, skill) {
-        Ok(cwd) => cwd,
-        Err(why) => return invalid(&why.to_string()),
-    };
+    let cwd = places.resolve(asked, skill).map_err(InvalidCwd::Place)?;
     if cwd == *skill {
         return Ok(Begin { cwd, command });
     }
     if let Command::Program(words) = &command
         && words.first().is_some_and(|name| name.contains('/'))
     {
-        let cause = "a command that is named by its path begins in the skill's folder; leave \
-                     'cwd' out";
-        return invalid(cause);
+        return Err(InvalidCwd::NamedByPath.into());
     }
     match workspace.list(&cwd) {
         Ok(_) => Ok(Begin { cwd, command }),
         Err(WorkspaceError::NotFound { .. }) => match made_first(&cwd, command) {
             Some(begin) => Ok(begin),
-            None => invalid(&format!("there is no folder '{asked}'")),
+            None => Err(InvalidCwd::NotFound { asked: asked_for() }.into()),
         },
-        Err(WorkspaceError::NotAFolder { .. }) => invalid(&format!("'{asked}' is not a folder")),
+        Err(WorkspaceError::NotAFolder { .. }) => {
+            Err(InvalidCwd::NotAFolder { asked: asked_for() }.into())
+        }
         Err(error) => Err(CannotBegin::Workspace(error)),
     }
 }

@@ -2,6 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Why a call may not set a variable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidVariable {
+    #[error(
+        "'env.{name}' is no name of a variable; names have letters, digits and _, and no digit \
+         first"
+    )]
+    Name { name: String },
+    #[error("'env.{name}' is set by the runtime; leave it out")]
+    Own { name: String },
+    #[error("'env.{name}' changes how programs are loaded; leave it out")]
+    Loading { name: String },
+    #[error("'env.{name}' holds a NUL; no variable can")]
+    Nul { name: String },
+    #[error("'editor_text' sets {name}; leave 'env.{name}' or 'editor_text' out")]
+    Editor { name: &'static str },
+    #[error(
+        "the host lists the commands that may run, and 'env' could change what they do; leave it \
+         out"
+    )]
+    Listed,
+}
+
 /// Variables that make a program load code, or a shell behave otherwise, before the command is
 /// run: no call may set them.
 const REFUSED: [&str; 18] = [
@@ -33,20 +56,20 @@ const OWN: [&str; 6] =
     ["OUTPUT_DIR", "RUN_DIR", "SKILLS_DIR", "SKILL_NAME", "WORKSPACE_DIR", "WORK_DIR"];
 
 /// Whether a call may set these variables; else why not.
-pub(crate) fn check(env: &BTreeMap<String, String>) -> Result<(), String> {
+pub(crate) fn check(env: &BTreeMap<String, String>) -> Result<(), InvalidVariable> {
     for (name, value) in env {
+        let own = || name.clone();
         if !is_posix(name) {
-            let allowed = "names have letters, digits and _, and no digit first";
-            return Err(format!("'env.{name}' is no name of a variable; {allowed}"));
+            return Err(InvalidVariable::Name { name: own() });
         }
         if OWN.contains(&name.as_str()) {
-            return Err(format!("'env.{name}' is set by the runtime; leave it out"));
+            return Err(InvalidVariable::Own { name: own() });
         }
         if is_refused(name) {
-            return Err(format!("'env.{name}' changes how programs are loaded; leave it out"));
+            return Err(InvalidVariable::Loading { name: own() });
         }
         if value.contains('\0') {
-            return Err(format!("'env.{name}' holds a NUL; no variable can"));
+            return Err(InvalidVariable::Nul { name: own() });
         }
     }
     Ok(())
@@ -114,18 +137,18 @@ mod tests {
             "GLIBC_TUNABLES",
         ]);
         for name in loading {
-            let refused = check(&one(name, "x")).unwrap_err();
+            let refused = check(&one(name, "x")).unwrap_err().to_string();
             assert!(refused.contains("how programs are loaded"), "{name}: {refused}");
         }
         for name in OWN {
-            let refused = check(&one(name, "x")).unwrap_err();
+            let refused = check(&one(name, "x")).unwrap_err().to_string();
             assert!(refused.contains("set by the runtime"), "{name}: {refused}");
         }
         for name in ["", "1A", "A-B", "A=B", "A B", "Ä", "BASH_FUNC_x%%"] {
-            let refused = check(&one(name, "x")).unwrap_err();
+            let refused = check(&one(name, "x")).unwrap_err().to_string();
             assert!(refused.contains("is no name of a variable"), "{name}: {refused}");
         }
-        assert!(check(&one("A", "x\0y")).unwrap_err().contains("NUL"));
+        assert!(check(&one("A", "x\0y")).unwrap_err().to_string().contains("NUL"));
     }
 
     #[test]

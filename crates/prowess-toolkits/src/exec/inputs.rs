@@ -4,13 +4,14 @@ use std::path::{Component, Path, PathBuf};
 
 use prowess_runtime::{Invocation, ToolOutcome};
 use prowess_workspace::{
-    ArtifactRef, ArtifactStore, CopiedIn, InputMode, InputRecord, Workspace, WorkspaceError,
-    WorkspacePath,
+    ArtifactError, ArtifactRef, ArtifactStore, CopiedIn, InputMode, InputRecord, Workspace,
+    WorkspaceError, WorkspacePath,
 };
 
 use super::arguments::InputArguments;
 use super::settings::ExecSettings;
 use super::stage::{Loading, stage};
+use crate::invalid::InvalidArguments;
 use crate::place::{PlaceError, Places, below, folder};
 use crate::session::{artifact_failure, blocking, scope_of, workspace_failure};
 
@@ -23,26 +24,49 @@ enum From {
     Skill { name: String, path: WorkspacePath },
 }
 
+/// Why something cannot be brought, or not there.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InvalidInput {
+    #[error(
+        "'{text}' cannot be an input; write artifact://name[@version], host:///path, \
+         workspace://path or skill://name/path"
+    )]
+    Scheme { text: String },
+    #[error("'{text}' names no skill; write skill://<name>/<path>")]
+    NoSkill { text: String },
+    #[error("'{text}' is not absolute; write host:///<path>")]
+    Relative { text: String },
+    #[error("'{text}' goes up, or has a control character; write it without")]
+    NotPlain { text: String },
+    #[error("an input without a name of its own needs 'to'")]
+    NoName,
+    #[error("nothing is written to '{to}'; write below work/, out/ or runs/")]
+    NotWritable { to: String },
+    #[error("inputs[{other}] goes to '{to}' too; say 'to' for one of them")]
+    Taken { other: usize, to: WorkspacePath },
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+}
+
 impl From {
     /// Reads a text such as `artifact://name@2`; else says what is wrong with it.
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, InvalidInput> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(unknown_scheme(text));
         };
         let place = |rest: &str| below(&WorkspacePath::root(), rest, text);
-        let wrong = |error: PlaceError| error.to_string();
         match scheme {
-            "artifact" => {
-                ArtifactRef::parse(rest).map(Self::Artifact).map_err(|error| error.to_string())
-            }
+            "artifact" => Ok(Self::Artifact(ArtifactRef::parse(rest)?)),
             "host" => host_path(rest, text).map(Self::Host),
-            "workspace" => Ok(Self::Workspace(aliased(place(rest).map_err(wrong)?))),
+            "workspace" => Ok(Self::Workspace(aliased(place(rest)?))),
             "skill" => {
                 let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
                 if name.is_empty() || name == ".." {
-                    return Err(format!("'{text}' names no skill; write skill://<name>/<path>"));
+                    return Err(InvalidInput::NoSkill { text: text.to_owned() });
                 }
-                let path = place(path).map_err(wrong)?;
+                let path = place(path)?;
                 Ok(Self::Skill { name: name.to_owned(), path })
             }
             _ => Err(unknown_scheme(text)),
@@ -65,21 +89,18 @@ impl From {
     }
 }
 
-fn unknown_scheme(text: &str) -> String {
-    format!(
-        "'{text}' cannot be an input; write artifact://name[@version], host:///path, \
-         workspace://path or skill://name/path"
-    )
+fn unknown_scheme(text: &str) -> InvalidInput {
+    InvalidInput::Scheme { text: text.to_owned() }
 }
 
-fn host_path(rest: &str, text: &str) -> Result<PathBuf, String> {
+fn host_path(rest: &str, text: &str) -> Result<PathBuf, InvalidInput> {
     let path = Path::new(rest);
     let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
     if !path.is_absolute() {
-        return Err(format!("'{text}' is not absolute; write host:///<path>"));
+        return Err(InvalidInput::Relative { text: text.to_owned() });
     }
     if !path.components().all(is_plain) || rest.chars().any(char::is_control) {
-        return Err(format!("'{text}' goes up, or has a control character; write it without"));
+        return Err(InvalidInput::NotPlain { text: text.to_owned() });
     }
     Ok(path.components().collect())
 }
@@ -94,22 +115,19 @@ fn aliased(path: WorkspacePath) -> WorkspacePath {
 }
 
 /// Where an input goes: below `work/inputs/` by its own name, unless something else is said.
-fn destination(to: &str, from: &From, places: Places<'_>) -> Result<WorkspacePath, String> {
+fn destination(to: &str, from: &From, places: Places<'_>) -> Result<WorkspacePath, InvalidInput> {
     let inputs = folder("work/inputs");
     let asked = match to {
         "" | "." => inputs.clone(),
-        to => {
-            let fixed = places.resolve(to, &WorkspacePath::root());
-            aliased(fixed.map_err(|error| error.to_string())?)
-        }
+        to => aliased(places.resolve(to, &WorkspacePath::root())?),
     };
     let place = match asked == inputs || to.ends_with('/') {
         false => asked,
         true => {
             let name = from.base_name();
-            let name = below(&WorkspacePath::root(), name, name).map_err(|it| it.to_string())?;
+            let name = below(&WorkspacePath::root(), name, name)?;
             if name.as_str().is_empty() {
-                return Err("an input without a name of its own needs 'to'".to_owned());
+                return Err(InvalidInput::NoName);
             }
             asked.join(&name)
         }
@@ -118,7 +136,7 @@ fn destination(to: &str, from: &From, places: Places<'_>) -> Result<WorkspacePat
     let is_below = place.names().nth(1).is_some();
     match is_writable && is_below {
         true => Ok(place),
-        false => Err(format!("nothing is written to '{to}'; write below work/, out/ or runs/")),
+        false => Err(InvalidInput::NotWritable { to: to.to_owned() }),
     }
 }
 
@@ -145,22 +163,21 @@ impl Staging<'_> {
         &self,
         inputs: &[InputArguments],
     ) -> Result<Vec<String>, ToolOutcome> {
-        let invalid = |cause: String| self.invocation.invalid_arguments(cause);
+        let invalid = |why: InvalidArguments| why.outcome(self.invocation);
         let most = self.settings.max_inputs;
         if inputs.len() > most {
             let count = inputs.len();
-            return Err(invalid(format!("there are {count} inputs; at most {most} are taken")));
+            return Err(invalid(InvalidArguments::TooManyInputs { count, most }));
         }
         let places = Places { workspace: self.workspace.path(), run_dir: Some(self.run_dir) };
         // All of them are understood before one of them is brought.
         let mut understood: Vec<(&InputArguments, From, WorkspacePath)> = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
-            let said = |cause: String| invalid(format!("inputs[{at}]: {cause}"));
+            let said = |cause| invalid(InvalidArguments::Input { at, cause });
             let from = From::parse(&input.from).map_err(said)?;
             let to = destination(&input.to, &from, places).map_err(said)?;
             if let Some(other) = understood.iter().position(|(_, _, taken)| *taken == to) {
-                let cause = format!("inputs[{other}] goes to '{to}' too; say 'to' for one of them");
-                return Err(said(cause));
+                return Err(said(InvalidInput::Taken { other, to }));
             }
             if let From::Host(path) = &from
                 && allowed_folder(&self.settings.host_inputs, path).is_none()

@@ -19,6 +19,10 @@ use std::sync::Arc;
 use prowess_runtime::{Tool, Toolkit};
 use prowess_workspace::{ArtifactStore, Executor, Watcher, Workspaces};
 
+pub(crate) use command::CommandError;
+pub(crate) use cwd::InvalidCwd;
+pub(crate) use env::InvalidVariable;
+pub(crate) use inputs::InvalidInput;
 pub use settings::{ExecSettings, InvalidExecSettings, LimitSettings};
 use tool::SkillRun;
 

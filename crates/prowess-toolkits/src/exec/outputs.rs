@@ -47,10 +47,7 @@ impl Wanted {
     /// What a call wants.
     pub(crate) fn of(arguments: &RunArguments, settings: &ExecSettings) -> Self {
         let mut warnings = Vec::new();
-        let mut limits = CollectLimits::default();
-        limits.max_files = settings.max_output_files;
-        limits.max_file_bytes = settings.max_output_file_bytes;
-        limits.max_total_bytes = settings.max_output_total_bytes;
+        let mut limits = settings.collect_limits();
         let asked = arguments.outputs.as_ref();
         let mut cap = |name: &str, limit: &mut u64, asked: Option<u64>| match asked {
             Some(asked) if asked > *limit => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use prowess_catalog::{CatalogSkill, Trust};
-use prowess_workspace::{Capability, Limits, Network, Unsandboxed};
+use prowess_workspace::{Capability, CollectLimits, Limits, Network, Unsandboxed};
 use serde::{Deserialize, Serialize};
 
 use super::env::is_posix;
@@ -23,6 +23,12 @@ use super::env::is_posix;
 /// max_output_files = 100
 /// max_output_file_bytes = 4194304
 /// max_output_total_bytes = 67108864
+/// max_output_depth = 32            # names in the path of an output file
+/// max_output_entries = 200000      # of folders that are looked at for output files
+/// max_output_globs = 64            # of a call
+/// max_output_refused = 100         # output files that are left out and named; the rest is counted
+/// max_delivered_files = 10000      # brought to a folder of the user, as `prowess run --output` does
+/// max_delivered_bytes = 1073741824
 /// max_inputs = 100
 /// max_skill_bytes = 268435456      # of all files of a skill
 /// host_inputs = ["/srv/shared"]    # the folders that `host://` may read; none unless named
@@ -63,6 +69,18 @@ pub struct ExecSettings {
     pub max_output_file_bytes: u64,
     /// Bytes of all output files; a call may ask for fewer.
     pub max_output_total_bytes: u64,
+    /// Names in the path of an output file, as in [`CollectLimits::max_depth`].
+    pub max_output_depth: u64,
+    /// Entries of folders that are looked at for output files.
+    pub max_output_entries: u64,
+    /// Globs of a call.
+    pub max_output_globs: u64,
+    /// Output files that are left out and named; the rest is counted.
+    pub max_output_refused: u64,
+    /// Files that are brought to a folder of the user at once.
+    pub max_delivered_files: u64,
+    /// Bytes of all files that are brought to a folder of the user at once.
+    pub max_delivered_bytes: u64,
     /// Inputs of a call.
     pub max_inputs: usize,
     /// Bytes of all files of a skill.
@@ -108,6 +126,8 @@ pub struct LimitSettings {
     pub disk_files: Option<u64>,
     /// Bytes of standard output, and of standard error, that are kept.
     pub output_bytes: Option<usize>,
+    /// Bytes of standard input.
+    pub stdin_bytes: Option<u64>,
 }
 
 /// Why a section `[exec]` cannot be used.
@@ -131,6 +151,16 @@ pub enum InvalidExecSettings {
         /// The name.
         name: String,
     },
+    /// A limit is higher than what can be done.
+    #[error("[exec.limits] {key}: {value} is too much; write at most {most}")]
+    TooMuch {
+        /// The limit.
+        key: &'static str,
+        /// What it is set to.
+        value: u64,
+        /// What it can be.
+        most: u64,
+    },
 }
 
 impl InvalidExecSettings {
@@ -142,6 +172,7 @@ impl InvalidExecSettings {
 
 impl Default for ExecSettings {
     fn default() -> Self {
+        let collect = CollectLimits::default();
         Self {
             require_skill_loaded: true,
             default_timeout: 300,
@@ -149,9 +180,15 @@ impl Default for ExecSettings {
             shown_output_bytes: 16 << 10,
             primary_output_bytes: 32 << 10,
             max_inline_bytes: 64 << 10,
-            max_output_files: 100,
-            max_output_file_bytes: 4 << 20,
-            max_output_total_bytes: 64 << 20,
+            max_output_files: collect.max_files,
+            max_output_file_bytes: collect.max_file_bytes,
+            max_output_total_bytes: collect.max_total_bytes,
+            max_output_depth: collect.max_depth,
+            max_output_entries: collect.max_entries,
+            max_output_globs: collect.max_globs,
+            max_output_refused: collect.max_refused,
+            max_delivered_files: 10_000,
+            max_delivered_bytes: 1 << 30,
             max_inputs: 100,
             max_skill_bytes: 256 << 20,
             host_inputs: Vec::new(),
@@ -184,6 +221,12 @@ impl ExecSettings {
         with_max_output_files max_output_files: u64;
         with_max_output_file_bytes max_output_file_bytes: u64;
         with_max_output_total_bytes max_output_total_bytes: u64;
+        with_max_output_depth max_output_depth: u64;
+        with_max_output_entries max_output_entries: u64;
+        with_max_output_globs max_output_globs: u64;
+        with_max_output_refused max_output_refused: u64;
+        with_max_delivered_files max_delivered_files: u64;
+        with_max_delivered_bytes max_delivered_bytes: u64;
         with_max_inputs max_inputs: usize;
         with_max_skill_bytes max_skill_bytes: u64;
         with_host_inputs host_inputs: Vec<PathBuf>;
@@ -209,7 +252,33 @@ impl ExecSettings {
                 return Err(InvalidExecSettings::Variable { skill, name });
             }
         }
-        Ok(settings)
+        let most = u64::from(u32::MAX);
+        match settings.limits.stdin_bytes.filter(|value| *value > most) {
+            Some(value) => Err(InvalidExecSettings::TooMuch { key: "stdin_bytes", value, most }),
+            None => Ok(settings),
+        }
+    }
+
+    /// How much is collected of what a command wrote.
+    pub(crate) fn collect_limits(&self) -> CollectLimits {
+        let mut limits = CollectLimits::default();
+        limits.max_files = self.max_output_files;
+        limits.max_file_bytes = self.max_output_file_bytes;
+        limits.max_total_bytes = self.max_output_total_bytes;
+        limits.max_depth = self.max_output_depth;
+        limits.max_entries = self.max_output_entries;
+        limits.max_globs = self.max_output_globs;
+        limits.max_refused = self.max_output_refused;
+        limits
+    }
+
+    /// How much is brought to a folder of the user: more than a result may hold.
+    pub fn delivery_limits(&self) -> CollectLimits {
+        let mut limits = self.collect_limits();
+        limits.max_files = self.max_delivered_files;
+        limits.max_file_bytes = self.max_delivered_bytes;
+        limits.max_total_bytes = self.max_delivered_bytes;
+        limits
     }
 
     /// How much a command may use that asks for this time; and whether that is less than it asked
@@ -229,6 +298,7 @@ impl ExecSettings {
         limits.disk_bytes = own.disk_bytes.unwrap_or(limits.disk_bytes);
         limits.disk_files = own.disk_files.unwrap_or(limits.disk_files);
         limits.output_bytes = own.output_bytes.unwrap_or(limits.output_bytes);
+        limits.stdin_bytes = own.stdin_bytes.unwrap_or(limits.stdin_bytes);
         (limits, timeout.is_some() && asked > most)
     }
 

@@ -23,6 +23,12 @@ fn every_key_of_the_documentation_is_known() {
         max_output_files = 100
         max_output_file_bytes = 4194304
         max_output_total_bytes = 67108864
+        max_output_depth = 32
+        max_output_entries = 200000
+        max_output_globs = 64
+        max_output_refused = 100
+        max_delivered_files = 10000
+        max_delivered_bytes = 1073741824
         max_inputs = 100
         max_skill_bytes = 268435456
         allow_unsandboxed = false
@@ -51,6 +57,7 @@ fn every_key_of_the_documentation_is_known() {
         disk_bytes = 7
         disk_files = 8
         output_bytes = 9
+        stdin_bytes = 10
     "#;
     let settings = read(text).unwrap();
     assert_eq!(settings.require, [Capability::FsWrite, Capability::Net].into());
@@ -59,6 +66,7 @@ fn every_key_of_the_documentation_is_known() {
     assert_eq!((limits.grace, counts), (Duration::from_millis(1), [2, 3, 4, 5]));
     let counts = [limits.open_files, limits.disk_bytes, limits.disk_files];
     assert_eq!((counts, limits.output_bytes), ([6, 7, 8], 9));
+    assert_eq!(limits.stdin_bytes, 10);
 }
 
 #[test]
@@ -69,12 +77,33 @@ fn wrong_settings_are_named() {
         ("host_inputs = [\"shared\"]", "'shared' is not absolute"),
         ("[env]\ndemo = [\"A-B\"]", "[exec.env] demo: 'A-B' is no name of a variable"),
         ("[limits]\nwall = 1", "unknown field `wall`"),
+        ("max_output_depth = -1", "max_output_depth"),
+        ("max_output_globs = \"all\"", "max_output_globs"),
+        (
+            "[limits]\nstdin_bytes = 4294967296",
+            "[exec.limits] stdin_bytes: 4294967296 is too much; write at most 4294967295",
+        ),
     ];
     for (text, expected) in table {
         let error = read(text).unwrap_err();
         assert!(error.to_string().contains(expected), "{text}: {error}");
         assert_eq!(error.code(), "invalid_exec_settings");
     }
+}
+
+#[test]
+fn what_is_collected_has_the_limits_that_are_set() {
+    let settings = ExecSettings::default();
+    assert_eq!(settings.collect_limits(), CollectLimits::default());
+    let text = "max_output_files = 1\nmax_output_file_bytes = 2\nmax_output_total_bytes = 3\n\
+                max_output_depth = 4\nmax_output_entries = 5\nmax_output_globs = 6\n\
+                max_output_refused = 7\nmax_delivered_files = 8\nmax_delivered_bytes = 9";
+    let settings = read(text).unwrap();
+    let sizes = |it: &CollectLimits| [it.max_files, it.max_file_bytes, it.max_total_bytes];
+    let rest = |it: &CollectLimits| [it.max_depth, it.max_entries, it.max_globs, it.max_refused];
+    let (collect, deliver) = (settings.collect_limits(), settings.delivery_limits());
+    assert_eq!((sizes(&collect), rest(&collect)), ([1, 2, 3], [4, 5, 6, 7]));
+    assert_eq!((sizes(&deliver), rest(&deliver)), ([8, 9, 9], [4, 5, 6, 7]));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::arguments::RunArguments;
 use super::command::{CommandError, CommandPolicy};
 use super::cwd::{Begin, CannotBegin, begin};
 use super::declaration::declaration;
-use super::env;
+use super::env::{self, InvalidVariable};
 use super::garbage::Garbage;
 use super::inputs::Staging;
 use super::outputs::{Wanted, save};
@@ -21,6 +21,7 @@ use super::result::{Answer, without_empty};
 use super::run_folder::RunFolder;
 use super::settings::{ExecSettings, Grants};
 use super::stage::{Loading, Ready, stage};
+use crate::invalid::InvalidArguments;
 use crate::place::folder;
 use crate::session::{blocking, workspace_failure, workspace_of};
 
@@ -78,7 +79,7 @@ struct Prepared<'a> {
 impl SkillRun {
     async fn run(&self, invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
         let settings = &*self.settings;
-        let invalid = |cause: String| invocation.invalid_arguments(cause);
+        let invalid = |why: InvalidArguments| why.outcome(invocation);
         // What can be decided without touching anything.
         let arguments = RunArguments::parse(&invocation.call.arguments).map_err(invalid)?;
         let policy = CommandPolicy {
@@ -86,16 +87,10 @@ impl SkillRun {
             denied: &settings.denied_commands,
         };
         let command = policy.command(&arguments.command).map_err(|why| match why.code() {
-            "invalid_arguments" => invalid(why.to_string()),
+            "invalid_arguments" => invalid(why.into()),
             code => refused(code, &why),
         })?;
-        env::check(&arguments.env).map_err(invalid)?;
-        check_editor(&arguments).map_err(invalid)?;
-        if matches!(command, Command::Program(_)) && !arguments.env.is_empty() {
-            let cause = "the host lists the commands that may run, and 'env' could change what \
-                         they do; leave it out";
-            return Err(invalid(cause.to_owned()));
-        }
+        check_env(&arguments, &command).map_err(|why| invalid(why.into()))?;
         let wanted = Wanted::of(&arguments, settings);
 
         let mut prepared = self.prepare(invocation, &arguments).await?;
@@ -168,7 +163,7 @@ impl SkillRun {
         let (workspace, run_dir) = (workspace.clone(), run_folder.path().clone());
         let begin = move || begin(&asked, &skill, &run_dir, &workspace, command);
         blocking(begin).await?.map_err(|why| match why {
-            CannotBegin::Invalid(cause) => invocation.invalid_arguments(cause),
+            CannotBegin::Invalid(why) => InvalidArguments::from(why).outcome(invocation),
             CannotBegin::Workspace(error) => workspace_failure(&error),
         })
     }
@@ -293,14 +288,17 @@ fn environment(
     env
 }
 
-/// An editor is given in one way only.
-fn check_editor(arguments: &RunArguments) -> Result<(), String> {
+/// Whether a call may set its variables. An editor is given in one way only, and where the host
+/// lists commands, none is set.
+fn check_env(arguments: &RunArguments, command: &Command) -> Result<(), InvalidVariable> {
+    env::check(&arguments.env)?;
     let taken = ["EDITOR", "VISUAL"].into_iter().find(|name| arguments.env.contains_key(*name));
-    match (taken, &arguments.editor_text) {
-        (Some(name), Some(_)) => {
-            Err(format!("'editor_text' sets {name}; leave 'env.{name}' or 'editor_text' out"))
-        }
-        _ => Ok(()),
+    if let (Some(name), Some(_)) = (taken, &arguments.editor_text) {
+        return Err(InvalidVariable::Editor { name });
+    }
+    match matches!(command, Command::Program(_)) && !arguments.env.is_empty() {
+        true => Err(InvalidVariable::Listed),
+        false => Ok(()),
     }
 }
 

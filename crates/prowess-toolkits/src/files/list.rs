@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::arguments::listed_path;
 use super::read::first;
-use super::target::Target;
+use super::target::{InvalidTarget, Target};
 use super::{Files, not_found};
+use crate::invalid::InvalidArguments;
 use crate::session::{artifact_failure, blocking, scope_of, workspace_failure, workspace_of};
 
 impl Files {
@@ -16,14 +17,12 @@ impl Files {
         &self,
         invocation: Invocation<'_>,
     ) -> Result<ToolOutcome, ToolOutcome> {
-        let invalid = |cause: String| invocation.invalid_arguments(cause);
+        let invalid = |why: InvalidArguments| why.outcome(invocation);
         let path = listed_path(&invocation.call.arguments).map_err(invalid)?;
         let workspace = workspace_of(&self.workspaces, invocation.session).await?;
         match Target::parse(&path, workspace.path()).map_err(invalid)? {
             Target::Artifacts => self.artifacts(invocation).await,
-            Target::Artifact(_) => {
-                Err(invalid("an artifact is no folder; 'artifact://' lists artifacts".to_owned()))
-            }
+            Target::Artifact(_) => Err(invalid(InvalidTarget::NoFolder.into())),
             Target::Places(places) => {
                 let look = move || first(&places, |place| workspace.list(place));
                 let found = blocking(look).await?.map_err(|error| match error {

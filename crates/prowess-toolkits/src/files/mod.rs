@@ -12,7 +12,9 @@ use prowess_runtime::{Invocation, Tool, ToolDeclaration, ToolFuture, ToolOutcome
 use prowess_workspace::{ArtifactStore, Workspaces};
 use serde_json::json;
 
+pub(crate) use arguments::InvalidLines;
 pub use settings::{FilesSettings, InvalidFilesSettings};
+pub(crate) use target::InvalidTarget;
 
 /// The tools `read_file` and `ls`, on the workspace of a session and its artifacts. What a command
 /// wrote can be read in later turns too.

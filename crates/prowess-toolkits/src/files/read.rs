@@ -5,8 +5,9 @@ use prowess_workspace::{ArtifactRef, ArtifactStore, WorkspaceError, WorkspacePat
 use serde_json::json;
 
 use super::arguments::ReadArguments;
-use super::target::Target;
+use super::target::{InvalidTarget, Target};
 use super::{Files, not_found};
+use crate::invalid::InvalidArguments;
 use crate::session::{artifact_failure, blocking, scope_of, workspace_failure, workspace_of};
 
 /// What was found behind a path.
@@ -24,14 +25,14 @@ impl Files {
         &self,
         invocation: Invocation<'_>,
     ) -> Result<ToolOutcome, ToolOutcome> {
-        let invalid = |cause: String| invocation.invalid_arguments(cause);
+        let invalid = |why: InvalidArguments| why.outcome(invocation);
         let arguments = ReadArguments::parse(&invocation.call.arguments).map_err(invalid)?;
         let workspace = workspace_of(&self.workspaces, invocation.session).await?;
         let target = Target::parse(&arguments.path, workspace.path()).map_err(invalid)?;
         let limit = self.settings.max_file_bytes;
         let found = match target {
             Target::Artifact(artifact) => self.artifact(invocation, artifact).await?,
-            Target::Artifacts => return Err(invalid("'artifact://' names no artifact".to_owned())),
+            Target::Artifacts => return Err(invalid(InvalidTarget::NoArtifact.into())),
             Target::Places(places) => {
                 let read = move || first(&places, |place| workspace.read(place, limit));
                 let file = blocking(read).await?.map_err(|error| match error {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use prowess_workspace::{ArtifactRef, WorkspacePath};
 
+use crate::invalid::InvalidArguments;
 use crate::place::{Places, below, folder};
 
 /// What is to be read or listed.
@@ -17,24 +18,33 @@ pub(crate) enum Target {
     Places(Vec<WorkspacePath>),
 }
 
+/// Why a path cannot be read or listed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidTarget {
+    #[error(
+        "'{scheme}://' cannot be read; use a path, workspace://path or artifact://name[@version]"
+    )]
+    Scheme { scheme: String },
+    #[error("'artifact://' names no artifact")]
+    NoArtifact,
+    #[error("an artifact is no folder; 'artifact://' lists artifacts")]
+    NoFolder,
+}
+
 impl Target {
     /// Reads a path; else says what is wrong with it.
-    pub(crate) fn parse(text: &str, workspace: &Path) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, workspace: &Path) -> Result<Self, InvalidArguments> {
         let root = WorkspacePath::root();
         let place = match text.split_once("://") {
             Some(("artifact", "")) => return Ok(Self::Artifacts),
-            Some(("artifact", rest)) => {
-                let artifact = ArtifactRef::parse(rest).map_err(|error| error.to_string())?;
-                return Ok(Self::Artifact(artifact));
-            }
+            Some(("artifact", rest)) => return Ok(Self::Artifact(ArtifactRef::parse(rest)?)),
             Some(("workspace", rest)) => below(&root, rest, text),
             Some((scheme, _)) => {
-                let known = "use a path, workspace://path or artifact://name[@version]";
-                return Err(format!("'{scheme}://' cannot be read; {known}"));
+                return Err(InvalidTarget::Scheme { scheme: scheme.to_owned() }.into());
             }
             None => Places { workspace, run_dir: None }.resolve(text, &root),
         };
-        let place = place.map_err(|error| error.to_string())?;
+        let place = place?;
         let mut places = Vec::new();
         // A workspace has no folder `inputs`: what commands know by that name is in `work/`.
         let inside = place.as_str().strip_prefix("inputs");
@@ -55,7 +65,7 @@ impl Target {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Target, String> {
+    fn parse(text: &str) -> Result<Target, InvalidArguments> {
         Target::parse(text, Path::new("/data/ws"))
     }
 
@@ -74,15 +84,15 @@ mod tests {
         ];
         for (text, expected) in table {
             let expected = expected.iter().map(|it| WorkspacePath::parse(it).unwrap()).collect();
-            assert_eq!(parse(text), Ok(Target::Places(expected)), "{text}");
+            assert_eq!(parse(text).unwrap(), Target::Places(expected), "{text}");
         }
     }
 
     #[test]
     fn artifacts_have_names_and_versions() {
         let expected = ArtifactRef::parse("a/b.txt@2").unwrap();
-        assert_eq!(parse("artifact://a/b.txt@2"), Ok(Target::Artifact(expected)));
-        assert_eq!(parse("artifact://"), Ok(Target::Artifacts));
+        assert_eq!(parse("artifact://a/b.txt@2").unwrap(), Target::Artifact(expected));
+        assert_eq!(parse("artifact://").unwrap(), Target::Artifacts);
     }
 
     #[test]

@@ -141,14 +141,15 @@ mod tests {
 
     use super::Pattern;
     use crate::path::WorkspacePath;
+    use crate::workspace::WorkspaceError;
 
-    fn parse(glob: &str) -> Result<Pattern, String> {
+    fn parse(glob: &str) -> Result<Pattern, WorkspaceError> {
         let run = WorkspacePath::parse("runs/run_1").unwrap();
         let redirect = |path: &WorkspacePath| match path.as_str().strip_prefix("skills/x/out") {
             Some(rest) => WorkspacePath::parse(&format!("out{rest}")).unwrap(),
             None => path.clone(),
         };
-        Pattern::parse(glob, Some(&run), redirect).map_err(|error| error.code().to_owned())
+        Pattern::parse(glob, Some(&run), redirect)
     }
 
     #[test]
@@ -204,7 +205,7 @@ mod tests {
             "out/[",
             &long,
         ] {
-            assert_eq!(parse(glob).unwrap_err(), "invalid_glob", "{glob:?}");
+            assert_eq!(parse(glob).unwrap_err().code(), "invalid_glob", "{glob:?}");
         }
     }
 

@@ -30,6 +30,8 @@ pub struct Limits {
     /// Bytes of standard output, and of standard error, that are kept: half of them from the
     /// beginning, half from the end.
     pub output_bytes: usize,
+    /// Bytes of standard input. What is longer is not run; there can be no more than 4 GiB.
+    pub stdin_bytes: u64,
 }
 
 impl Default for Limits {
@@ -45,6 +47,7 @@ impl Default for Limits {
             disk_bytes: 256 << 20,
             disk_files: 10_000,
             output_bytes: 1 << 20,
+            stdin_bytes: 256 << 20,
         }
     }
 }

@@ -254,6 +254,10 @@ impl Executor for LocalExecutor {
     fn run<'a>(&'a self, run: Run<'a>) -> ExecFuture<'a, RunOutcome> {
         let span = tracing::info_span!("workspace.run", skill = run.skill);
         let work = async move {
+            let (size_bytes, most) = (run.stdin.len() as u64, run.limits.stdin_bytes);
+            if size_bytes > most {
+                return Err(ExecError::Stdin { size_bytes, most });
+            }
             let verdict = self.verdict().await?;
             if verdict.isolation.tier == Tier::T0 && run.unsandboxed == Unsandboxed::Refuse {
                 return Err(ExecError::NoSandbox { cause: verdict.why_none() });

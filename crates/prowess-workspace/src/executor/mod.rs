@@ -184,6 +184,17 @@ pub enum ExecError {
         /// What.
         missing: Vec<Capability>,
     },
+    /// There is more standard input than a command may be given.
+    #[error(
+        "the standard input has {size_bytes} bytes; at most `stdin_bytes` = {most} are given: \
+         bring it as a file, or allow more in [exec.limits]"
+    )]
+    Stdin {
+        /// How much there is.
+        size_bytes: u64,
+        /// The limit.
+        most: u64,
+    },
     /// The command could not be started.
     #[error("the command could not be started: {cause}")]
     Start {
@@ -213,6 +224,7 @@ impl ExecError {
             Self::Supervisor { .. } => "supervisor_missing",
             Self::NoSandbox { .. } => "no_sandbox",
             Self::NotEnforced { .. } => "isolation_missing",
+            Self::Stdin { .. } => "limit_exceeded",
             Self::Start { .. } => "start_failed",
             Self::Lost { .. } => "run_lost",
             Self::Io { .. } => "exec_io",

@@ -16,7 +16,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
 
 use super::cgroup::Cgroups;
-use super::confine::{Progress, confine, exec, give_up, memory, rules};
+use super::confine::{CannotConfine, Progress, confine, exec, give_up, memory, rules};
 use super::landlock::Rules;
 use super::order::{Groups, Order, Sandbox, receive, send};
 
@@ -34,10 +34,9 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn new(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Self, String> {
+    pub(crate) fn new(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Self, CannotConfine> {
         let rules = rules(sandbox)?;
-        Self::with_rules(sandbox, cgroups, rules)
-            .map_err(|error| format!("a process cannot be made: {error}"))
+        Self::with_rules(sandbox, cgroups, rules).map_err(CannotConfine::Process)
     }
 
     fn with_rules(sandbox: Sandbox, cgroups: &Cgroups, rules: Option<Rules>) -> io::Result<Self> {
@@ -51,7 +50,7 @@ impl Candidate {
                 drop(line);
                 let mut progress = Progress::new(progress);
                 let cause = become_command(sandbox, cgroups, rules, theirs, input, &mut progress);
-                progress.say(&cause.unwrap_or_else(|cause| cause));
+                progress.say(&cause.unwrap_or_else(|cause| cause).to_string());
                 // SAFETY: there is nothing to be put in order; the supervisor does that.
                 unsafe { libc::_exit(1) }
             }
@@ -93,18 +92,20 @@ fn become_command(
     line: UnixStream,
     input: File,
     progress: &mut Progress,
-) -> Result<String, String> {
-    let said = |error: io::Error| error.to_string();
-    let die_with_parent = || set_parent_process_death_signal(Some(Signal::KILL));
-    die_with_parent().map_err(|error| said(error.into()))?;
-    rustix::process::setsid().map_err(|error| said(error.into()))?;
-    cgroups.entrances().join().map_err(said)?;
+) -> Result<CannotConfine, CannotConfine> {
+    let die_with_parent = || {
+        let asked = set_parent_process_death_signal(Some(Signal::KILL));
+        asked.map_err(|error| CannotConfine::Process(error.into()))
+    };
+    die_with_parent()?;
+    rustix::process::setsid().map_err(|error| CannotConfine::Process(error.into()))?;
+    cgroups.entrances().join().map_err(CannotConfine::Process)?;
     give_up(sandbox)?;
     // Becoming somebody else has undone it.
-    die_with_parent().map_err(|error| said(error.into()))?;
-    let order: Order = receive(line).map_err(said)?;
+    die_with_parent()?;
+    let order: Order = receive(line).map_err(CannotConfine::Order)?;
     confine(&order, cgroups.groups(), rules)?;
-    let input = match input.metadata().map_err(said)?.len() {
+    let input = match input.metadata().map_err(CannotConfine::Order)?.len() {
         0 => Stdio::null(),
         _ => Stdio::from(input),
     };

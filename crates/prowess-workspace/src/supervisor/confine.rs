@@ -7,16 +7,18 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-use ::landlock::RulesetStatus;
+use ::landlock::{RulesetError, RulesetStatus};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::landlock::Rules;
+use super::order;
 use super::order::{Groups, Identity, Order, Sandbox};
-use super::{order, seccomp};
+use super::seccomp::{self, NoFilter};
 use crate::executor::Tier;
 
 /// What the last steps towards a command need.
@@ -26,6 +28,33 @@ pub(crate) struct Entrance {
     pub(crate) groups: Groups,
     /// The descriptor that says how far it got.
     pub(crate) progress: i32,
+}
+
+/// Why a command cannot be confined; nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CannotConfine {
+    #[error("a process cannot be made: {0}")]
+    Process(io::Error),
+    #[error("the order does not reach it: {0}")]
+    Order(io::Error),
+    #[error("the limits cannot be set: {0}")]
+    Limits(io::Error),
+    #[error("descriptors cannot be closed: {0}")]
+    Descriptors(io::Error),
+    #[error("rights cannot be dropped: {0}")]
+    Rights(io::Error),
+    #[error("{}: {cause}", cwd.display())]
+    Cwd { cwd: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    Landlock(#[from] RulesetError),
+    #[error("this kernel has no Landlock")]
+    NoLandlock,
+    #[error(transparent)]
+    Filter(#[from] NoFilter),
+    #[error(transparent)]
+    Seccomp(#[from] seccompiler::Error),
+    #[error("{program}: {cause}")]
+    Start { program: String, cause: io::Error },
 }
 
 /// A file in memory that holds these bytes.
@@ -76,61 +105,65 @@ pub(crate) fn enter(descriptor: &str) -> ExitCode {
     let order = &entrance.order;
     let failure = enter_as(order, entrance.groups)
         .map_or_else(|cause| cause, |()| exec(order, Stdio::inherit(), &mut progress));
-    progress.say(&failure);
+    progress.say(&failure.to_string());
     ExitCode::FAILURE
 }
 
-fn enter_as(order: &Order, groups: Groups) -> Result<(), String> {
+fn enter_as(order: &Order, groups: Groups) -> Result<(), CannotConfine> {
     // While paths can still be opened that the command will not reach.
     let mut rules = rules(order.sandbox())?;
-    rules.as_mut().map_or(Ok(()), |rules| rules.add(order)).map_err(|it| it.to_string())?;
+    rules.as_mut().map_or(Ok(()), |rules| rules.add(order))?;
     give_up(order.sandbox())?;
     confine(order, groups, rules)
 }
 
 /// Becomes the command of an order. Says why not.
-pub(crate) fn exec(order: &Order, input: Stdio, progress: &mut Progress) -> String {
+pub(crate) fn exec(order: &Order, input: Stdio, progress: &mut Progress) -> CannotConfine {
     progress.say(READY);
-    let error = Command::new(&order.argv[0])
+    let cause = Command::new(&order.argv[0])
         .args(&order.argv[1..])
         .env_clear()
         .envs(order.env.iter().map(|(key, value)| (key, value)))
         .stdin(input)
         .exec();
-    format!("{}: {error}", order.argv[0])
+    CannotConfine::Start { program: order.argv[0].clone(), cause }
 }
 
 /// The rules of Landlock for a sandbox, if it has any.
-pub(crate) fn rules(sandbox: Sandbox) -> Result<Option<Rules>, String> {
+pub(crate) fn rules(sandbox: Sandbox) -> Result<Option<Rules>, RulesetError> {
     match sandbox.tier {
         Tier::T0 | Tier::T3 => Ok(None),
-        Tier::T1 | Tier::T2 => Rules::new(sandbox).map(Some).map_err(|error| error.to_string()),
+        Tier::T1 | Tier::T2 => Rules::new(sandbox).map(Some),
     }
 }
 
-/// Gives up what no command in such a sandbox has. What went wrong is said in words.
-pub(crate) fn give_up(sandbox: Sandbox) -> Result<(), String> {
+/// Gives up what no command in such a sandbox has.
+pub(crate) fn give_up(sandbox: Sandbox) -> Result<(), CannotConfine> {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    drop_rights(sandbox.identity).map_err(|error| format!("rights cannot be dropped: {error}"))?;
+    drop_rights(sandbox.identity).map_err(|error| CannotConfine::Rights(error.into()))?;
     if matches!(sandbox.tier, Tier::T0 | Tier::T3) {
         return Ok(());
     }
-    for filter in seccomp::filters(sandbox).map_err(|error| error.to_string())? {
-        seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
+    for filter in seccomp::filters(sandbox)? {
+        seccompiler::apply_filter(&filter)?;
     }
     Ok(())
 }
 
 /// Makes this process, which has given up the rest, one that may do only what the order allows.
-pub(crate) fn confine(order: &Order, groups: Groups, rules: Option<Rules>) -> Result<(), String> {
-    limit(order, groups).map_err(|error| format!("the limits cannot be set: {error}"))?;
-    close_descriptors().map_err(|error| format!("descriptors cannot be closed: {error}"))?;
+pub(crate) fn confine(
+    order: &Order,
+    groups: Groups,
+    rules: Option<Rules>,
+) -> Result<(), CannotConfine> {
+    limit(order, groups).map_err(|error| CannotConfine::Limits(error.into()))?;
+    close_descriptors().map_err(CannotConfine::Descriptors)?;
     let cwd = order.inside.join(&order.cwd);
-    std::env::set_current_dir(&cwd).map_err(|error| format!("{}: {error}", cwd.display()))?;
+    std::env::set_current_dir(&cwd).map_err(|cause| CannotConfine::Cwd { cwd, cause })?;
     let Some(rules) = rules else { return Ok(()) };
-    let status = rules.restrict_self().map_err(|error| error.to_string())?;
+    let status = rules.restrict_self()?;
     match (order.tier, status.ruleset) {
-        (Tier::T1, RulesetStatus::NotEnforced) => Err("this kernel has no Landlock".to_owned()),
+        (Tier::T1, RulesetStatus::NotEnforced) => Err(CannotConfine::NoLandlock),
         _ => Ok(()),
     }
 }

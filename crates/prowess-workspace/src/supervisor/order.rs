@@ -11,8 +11,8 @@ use crate::executor::{LimitHit, Limits, Network, Tier};
 /// Both sides must speak the same version.
 pub(crate) const VERSION: u32 = 2;
 
-/// The most bytes of a frame: an order with its command, or what a command reads.
-const MOST_BYTES: u32 = 256 << 20;
+/// The most bytes of an order or a report: more than the system takes as a command.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// What is to be run, and how.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -110,14 +110,15 @@ pub(crate) fn send_bytes(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
 }
 
 pub(crate) fn receive<T: DeserializeOwned>(from: impl Read) -> io::Result<T> {
-    Ok(serde_json::from_slice(&receive_bytes(from)?)?)
+    Ok(serde_json::from_slice(&receive_bytes(from, MOST_BYTES)?)?)
 }
 
-pub(crate) fn receive_bytes(mut from: impl Read) -> io::Result<Vec<u8>> {
+/// A frame that has no more bytes than this.
+pub(crate) fn receive_bytes(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length);
-    if length > MOST_BYTES {
+    if u64::from(length) > most {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the frame is too long"));
     }
     let mut bytes = Vec::new();

@@ -22,10 +22,34 @@ use rustix::process::{
 
 use super::candidate::Candidate;
 use super::cgroup::Cgroups;
-use super::confine::{Entrance, Progress, READY, memory};
+use super::confine::{CannotConfine, Entrance, Progress, READY, memory};
 use super::order::{Ended, Order, Report, Sandbox, VERSION, receive, receive_bytes, send};
 use super::{ASKED, ENTER, bubblewrap, disk, processes};
 use crate::executor::{LimitHit, Tier};
+
+/// Why an order is not carried out.
+#[derive(Debug, thiserror::Error)]
+enum CannotRun {
+    #[error("this process cannot look after others: {0}")]
+    Supervise(io::Error),
+    #[error("the sandbox that is expected cannot be read: {0}")]
+    Expected(serde_json::Error),
+    #[error("the order cannot be read: {0}")]
+    Order(io::Error),
+    #[error("the groups that limit memory and processes cannot be made")]
+    Groups,
+    #[error(transparent)]
+    Confine(#[from] CannotConfine),
+    #[error("{program}: {cause}")]
+    Start { program: String, cause: io::Error },
+    #[error("the sandbox could not be set up")]
+    Sandbox,
+    /// What the process said that should have become the command.
+    #[error("{cause}")]
+    Said { cause: String },
+    #[error("the command cannot be watched: {0}")]
+    Watch(io::Error),
+}
 
 /// Takes an order from the standard input, carries it out, and reports there. Until then it expects
 /// one for this sandbox.
@@ -38,11 +62,11 @@ pub(crate) fn run(sandbox: &str) -> ExitCode {
     let mut cgroups = Cgroups::new();
     let candidate = prepare(sandbox, &cgroups);
     let report = take(&control)
-        .map_err(|error| format!("the order cannot be read: {error}"))
+        .map_err(CannotRun::Order)
         .and_then(|(order, stdin)| carry_out(order, &stdin, &control, &mut cgroups, candidate?));
-    let report = report.unwrap_or_else(|cause| {
+    let report = report.unwrap_or_else(|why| {
         processes::end_all();
-        Report::Refused { cause }
+        Report::Refused { cause: why.to_string() }
     });
     drop(cgroups);
     // If nobody listens any more, nobody is told.
@@ -51,17 +75,18 @@ pub(crate) fn run(sandbox: &str) -> ExitCode {
 }
 
 /// Does what can be done before there is an order.
-fn prepare(sandbox: &str, cgroups: &Cgroups) -> Result<Option<Candidate>, String> {
+fn prepare(sandbox: &str, cgroups: &Cgroups) -> Result<Option<Candidate>, CannotRun> {
     // Signals to the program that asked are not for us.
     let _ = rustix::process::setsid();
     let own = Some(rustix::process::getpid());
-    rustix::process::set_child_subreaper(own).map_err(|error| error.to_string())?;
-    let sandbox = serde_json::from_str(sandbox).map_err(|error| error.to_string())?;
-    candidate(sandbox, cgroups)
+    let reaps = rustix::process::set_child_subreaper(own);
+    reaps.map_err(|error| CannotRun::Supervise(error.into()))?;
+    let sandbox = serde_json::from_str(sandbox).map_err(CannotRun::Expected)?;
+    Ok(candidate(sandbox, cgroups)?)
 }
 
 /// A process for the command, where it needs no namespaces.
-fn candidate(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Option<Candidate>, String> {
+fn candidate(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Option<Candidate>, CannotConfine> {
     match sandbox.tier {
         Tier::T0 | Tier::T1 => Candidate::new(sandbox, cgroups).map(Some),
         Tier::T2 | Tier::T3 => Ok(None),
@@ -74,7 +99,8 @@ fn take(mut control: &UnixStream) -> io::Result<(Order, Vec<u8>)> {
         let text = format!("it speaks version {}, the supervisor {VERSION}", order.version);
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
-    Ok((order, receive_bytes(&mut control)?))
+    let stdin = receive_bytes(&mut control, order.limits.stdin_bytes)?;
+    Ok((order, stdin))
 }
 
 fn carry_out(
@@ -83,12 +109,12 @@ fn carry_out(
     control: &UnixStream,
     cgroups: &mut Cgroups,
     expected: Option<Candidate>,
-) -> Result<Report, String> {
+) -> Result<Report, CannotRun> {
     let watched = Watched::new(&order);
     cgroups.limit(&order.limits);
     let groups = cgroups.groups();
     if (order.needs.memory && !groups.memory) || (order.needs.pids && !groups.pids) {
-        return Err("the groups that limit memory and processes cannot be made".to_owned());
+        return Err(CannotRun::Groups);
     }
     let begun = Instant::now();
     let candidate = match expected.filter(|it| it.fits(&order, groups)) {
@@ -103,15 +129,16 @@ fn carry_out(
         Some(candidate) => candidate.start(&order, stdin),
         None => start_in_namespaces(&order, stdin, cgroups),
     };
-    let (process, mut progress) = started.map_err(|error| format!("{}: {error}", order.argv[0]))?;
+    let (process, mut progress) =
+        started.map_err(|cause| CannotRun::Start { program: order.argv[0].clone(), cause })?;
     let mut end = watch(process.as_fd(), &order, control, begun, &watched)?;
     let survivors = processes::end_all();
     match progress.said().unwrap_or_default().as_str() {
         READY => {}
         // Its time was over before it began.
         "" if end.timed_out => {}
-        "" => return Err(String::from("the sandbox could not be set up")),
-        cause => return Err(cause.to_owned()),
+        "" => return Err(CannotRun::Sandbox),
+        cause => return Err(CannotRun::Said { cause: cause.to_owned() }),
     }
     end.limits_hit.extend(cgroups.limits_hit());
     end.limits_hit.extend(match end.exit_code - 128 {
@@ -237,8 +264,7 @@ fn watch(
     control: &UnixStream,
     begun: Instant,
     watched: &Watched,
-) -> Result<Ended, String> {
-    let failed = |error: io::Error| format!("the command cannot be watched: {error}");
+) -> Result<Ended, CannotRun> {
     // Of namespaces, the two processes that hold them end when the command does.
     let depth = if order.tier == Tier::T2 { 2 } else { 0 };
     let over = later(begun, order.limits.wall);
@@ -249,7 +275,8 @@ fn watch(
     loop {
         let deadline = ending.unwrap_or(over);
         let wait = deadline.min(look).saturating_duration_since(Instant::now());
-        let (has_ended, is_alone) = wait_for(process, control.as_fd(), wait).map_err(failed)?;
+        let (has_ended, is_alone) =
+            wait_for(process, control.as_fd(), wait).map_err(CannotRun::Watch)?;
         if has_ended {
             break;
         }

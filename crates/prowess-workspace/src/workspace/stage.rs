@@ -84,10 +84,14 @@ impl Workspace {
             record.digest == digest
                 && source_stamp.is_none_or(|stamp| record.source_stamp.as_deref() == Some(stamp))
         };
-        let record = metadata.skills.get(name).filter(is_same);
-        let Some(record) = record.filter(|record| self.is_untouched(name, record)) else {
+        // What is not the same is staged, and has its span then.
+        let Some(record) = metadata.skills.get(name).filter(is_same) else { return Ok(None) };
+        let span = self.stage_span(name, digest).entered();
+        let is_untouched = self.is_untouched(name, record);
+        span.record("was_staged", is_untouched);
+        if !is_untouched {
             return Ok(None);
-        };
+        }
         Ok(Some(StagedSkill::new(path, &record.own, true, held)))
     }
 
@@ -103,19 +107,14 @@ impl Workspace {
         source_stamp: Option<&str>,
         files: &[SkillFile<'_>],
     ) -> Result<StagedSkill, WorkspaceError> {
-        let _span = tracing::info_span!(
-            "workspace.stage.skill",
-            workspace = self.id().as_str(),
-            skill = %shown(name),
-            digest
-        )
-        .entered();
+        let span = self.stage_span(name, digest).entered();
         let path = path_of(name)?;
         let tree = Tree::of(files)?;
         let begun = Instant::now();
         loop {
             let staged = self.try_stage(&path, name, digest, source_stamp, &tree)?;
             if let Some(staged) = staged {
+                span.record("was_staged", staged.was_staged);
                 return Ok(staged);
             }
             if begun.elapsed() >= Duration::from_millis(self.inner.limits.max_skill_wait_ms) {
@@ -123,6 +122,16 @@ impl Workspace {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    fn stage_span(&self, name: &str, digest: &str) -> tracing::Span {
+        tracing::info_span!(
+            "workspace.stage.skill",
+            workspace = self.id().as_str(),
+            skill = %shown(name),
+            digest,
+            was_staged = tracing::field::Empty
+        )
     }
 
     /// Stages a skill, unless somebody uses another version of it.

@@ -99,7 +99,7 @@ impl Fetching {
         let unusable = |why: String| RemoteError::Index { url: url.to_string(), why };
         let text = read_whole(&new.payload())?;
         let index = index::parse(&text, url, self.limits.index_skills, &self.origins);
-        let Index { skills, problems } = &index.map_err(unusable)?;
+        let Index { skills, problems } = &index.map_err(|why| unusable(why.to_string()))?;
         if self.location.pin().is_some() && !skills.iter().all(IndexSkill::is_verified) {
             let why = "it has no digests, so that pinning it pins nothing".to_owned();
             return Err(unusable(why));
