@@ -10,13 +10,14 @@ mod inputs;
 mod outputs;
 mod result;
 mod run_folder;
+mod session_commands;
 mod settings;
 mod stage;
 mod tool;
 
 use std::sync::Arc;
 
-use prowess_runtime::{Tool, Toolkit};
+use prowess_runtime::{CommandRunner, Tool, Toolkit};
 use prowess_workspace::{ArtifactStore, Executor, Watcher, Workspaces};
 
 pub(crate) use command::CommandError;
@@ -52,6 +53,15 @@ impl ExecToolkit {
     pub fn with_watcher(mut self, watcher: Watcher) -> Self {
         self.tool.watcher = Some(watcher);
         self
+    }
+
+    /// Runs commands that no tool is called for, in the same workspaces, with the same executor
+    /// and settings: those in the text of skills ([`RuntimeBuilder::commands`]), and code in
+    /// answers.
+    ///
+    /// [`RuntimeBuilder::commands`]: prowess_runtime::RuntimeBuilder::commands
+    pub fn commands(&self) -> Arc<dyn CommandRunner> {
+        Arc::new(self.tool.commands())
     }
 
     /// Other settings than the default ones.

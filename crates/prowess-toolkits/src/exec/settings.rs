@@ -333,7 +333,7 @@ impl ExecSettings {
 }
 
 /// What a skill is granted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Default, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grants {
     pub(crate) network: Network,
     pub(crate) env: BTreeSet<String>,

@@ -47,42 +47,57 @@ pub(crate) async fn stage<'a>(
     };
     let skill = invocation.skill(loaded.map_or(name, |it| &it.name)).map_err(gone)?;
     let name = loaded.map_or_else(|| invocation.name_of(skill), |it| it.name.clone());
-    let changed = || ToolOutcome::failed("content_changed", json!({"skill": name})).about(&name);
     if loaded.is_some_and(|loaded| loaded.digest != skill.found().digest) {
-        return Err(changed());
+        return Err(content_changed(&name));
     }
-    let folder = folder_name(&name);
     let pinned = loaded.and_then(|loaded| loaded.tree_digest);
+    let (folder, staged) = put(skill, &name, workspace, pinned, limit).await?;
+    Ok(Ready { skill, name, folder, staged })
+}
+
+/// Puts the files of a skill into the workspace, if they are those that are pinned. Their folder
+/// below `skills/`, and what is there.
+pub(crate) async fn put(
+    skill: &CatalogSkill,
+    name: &str,
+    workspace: &Workspace,
+    pinned: Option<TreeDigest>,
+    limit: u64,
+) -> Result<(String, StagedSkill), ToolOutcome> {
+    let changed = || content_changed(name);
+    let folder = folder_name(name);
     // Before anything is read: what changes afterwards changes the stamp.
     let stamp = skill.stamp().await;
     let known = match (pinned, &stamp) {
         (Some(pinned), Some(stamp)) => look(workspace, &folder, pinned, stamp).await?,
         _ => None,
     };
-    let staged = match known {
-        Some(staged) => staged,
-        None => {
-            let contents = skill.contents(limit).await.map_err(|error| match error {
-                ReadError::ContentChanged { .. } | ReadError::Replaced => changed(),
-                error => unreadable(&name, skill, &error),
-            })?;
-            if pinned.is_some_and(|pinned| pinned != contents.tree_digest) {
-                return Err(changed());
-            }
-            let (workspace, folder) = (workspace.clone(), folder.clone());
-            let copy = move || {
-                let files = contents.files.iter().map(|file| SkillFile {
-                    path: file.path.as_str(),
-                    executable: file.executable,
-                    bytes: Cow::Borrowed(file.bytes.as_slice()),
-                });
-                let (files, digest) = (files.collect::<Vec<_>>(), contents.tree_digest.to_string());
-                workspace.stage(&folder, &digest, stamp.as_deref(), &files)
-            };
-            blocking(copy).await?.map_err(|error| workspace_failure(&error).about(&name))?
-        }
+    if let Some(staged) = known {
+        return Ok((folder, staged));
+    }
+    let contents = skill.contents(limit).await.map_err(|error| match error {
+        ReadError::ContentChanged { .. } | ReadError::Replaced => changed(),
+        error => unreadable(name, skill, &error),
+    })?;
+    if pinned.is_some_and(|pinned| pinned != contents.tree_digest) {
+        return Err(changed());
+    }
+    let (workspace, to) = (workspace.clone(), folder.clone());
+    let copy = move || {
+        let files = contents.files.iter().map(|file| SkillFile {
+            path: file.path.as_str(),
+            executable: file.executable,
+            bytes: Cow::Borrowed(file.bytes.as_slice()),
+        });
+        let (files, digest) = (files.collect::<Vec<_>>(), contents.tree_digest.to_string());
+        workspace.stage(&to, &digest, stamp.as_deref(), &files)
     };
-    Ok(Ready { skill, name, folder, staged })
+    let staged = blocking(copy).await?;
+    Ok((folder, staged.map_err(|error| workspace_failure(&error).about(name))?))
+}
+
+fn content_changed(name: &str) -> ToolOutcome {
+    ToolOutcome::failed("content_changed", json!({"skill": name})).about(name)
 }
 
 /// Whether it is there already, from a source that looks the same, and nobody touched it.

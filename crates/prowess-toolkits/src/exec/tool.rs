@@ -19,6 +19,7 @@ use super::inputs::Staging;
 use super::outputs::{Wanted, save};
 use super::result::{Answer, without_empty};
 use super::run_folder::RunFolder;
+use super::session_commands::SessionCommands;
 use super::settings::{ExecSettings, Grants};
 use super::stage::{Loading, Ready, stage};
 use crate::invalid::InvalidArguments;
@@ -54,6 +55,16 @@ impl SkillRun {
             artifacts: None,
             settings: Arc::default(),
             watcher: None,
+        }
+    }
+
+    /// The same for commands that it is not called for.
+    pub(crate) fn commands(&self) -> SessionCommands {
+        SessionCommands {
+            workspaces: self.workspaces.clone(),
+            executor: Arc::clone(&self.executor),
+            garbage: Arc::clone(&self.garbage),
+            settings: Arc::clone(&self.settings),
         }
     }
 }
