@@ -4,7 +4,7 @@ use prowess_catalog::{CatalogSkill, Snapshot};
 use serde_json::{Value, json};
 
 use crate::commit::{Commit, initialisation};
-use crate::disclose::{GivenDoc, LoadedBy, Opened, WantedDocs, session_name};
+use crate::disclose::{GivenDoc, Opened, WantedDocs, session_name};
 use crate::engine::Engine;
 use crate::event::{Event, EventKind};
 use crate::fork::ContextMode;
@@ -18,7 +18,7 @@ use crate::session::{
 };
 use crate::settings::LoadMode;
 use crate::store::{StoreError, StoredSession};
-use crate::turn::{LoadRequest, RuntimeError, Turn, TurnRequest};
+use crate::turn::{LoadRequest, LoadedBy, RuntimeError, Turn, TurnRequest};
 
 /// A skill that the caller wants loaded, with everything that is given of it.
 struct Prepared {
@@ -175,6 +175,13 @@ impl Runtime {
                 }
             };
             let skill = engine.find(snapshot, &request.skill).map_err(unavailable)?;
+            let is_for_people = skill.found().frontmatter.user_invocable();
+            if request.by == LoadedBy::Person && !is_for_people {
+                return Err(unavailable(ToolOutcome::failed(
+                    "model_only",
+                    json!({"skill": request.skill}),
+                )));
+            }
             prepared.push(prepare(engine, snapshot, skill, request).await.map_err(unavailable)?);
         }
         Ok(prepared)
@@ -247,7 +254,7 @@ async fn prepare(
     skill: &CatalogSkill,
     request: &LoadRequest,
 ) -> Result<Prepared, ToolOutcome> {
-    let opened = engine.open_skill(snapshot, skill, &request.arguments, LoadedBy::Person).await?;
+    let opened = engine.open_skill(snapshot, skill, &request.arguments, request.by).await?;
     let Opened { mut loaded, text, model, notes } = opened;
     let docs = match (request.include_all_docs, request.docs.as_slice()) {
         (true, _) => engine.docs(&loaded.name, skill, WantedDocs::All).await?,

@@ -14,6 +14,7 @@ use crate::event::EventKind;
 use crate::outcome::ToolOutcome;
 use crate::runtime::Inner;
 use crate::session::{KnownResources, LoadedSkill, ToolRules};
+use crate::turn::LoadedBy;
 use crate::visibility::Visibility;
 
 /// A skill that was opened to be loaded.
@@ -144,15 +145,6 @@ fn arguments_of(
         .with_variable("CLAUDE_SESSION_ID", session)
 }
 
-/// Who loads a skill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LoadedBy {
-    /// A model, by a call.
-    Model,
-    /// A person, or a host for one.
-    Person,
-}
-
 impl Engine<'_> {
     /// The skill of this name, or what to tell the model.
     pub(crate) fn find<'s>(
@@ -211,7 +203,7 @@ impl Engine<'_> {
         let limit = self.settings().max_given_bytes;
         let (path_of_text, names) = (skill.path(), frontmatter.arguments());
         let commands = match by {
-            LoadedBy::Model => Vec::new(),
+            LoadedBy::Model | LoadedBy::Host => Vec::new(),
             LoadedBy::Person => self.commands_of(body),
         };
         let session = self.session.session();

@@ -79,5 +79,5 @@ pub use store::{
 };
 pub use tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit, tool_fn};
 pub use transcript::result_of;
-pub use turn::{LoadRequest, RuntimeError, Turn, TurnRequest};
+pub use turn::{LoadRequest, LoadedBy, RuntimeError, Turn, TurnRequest};
 pub use visibility::{Visibility, VisibilityFilter};

@@ -51,6 +51,18 @@ impl TurnRequest {
     }
 }
 
+/// Who loads a skill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadedBy {
+    /// A model, by a call.
+    Model,
+    /// A host, for a turn.
+    #[default]
+    Host,
+    /// A person, who has typed its name.
+    Person,
+}
+
 /// A skill that the caller wants loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -63,12 +75,20 @@ pub struct LoadRequest {
     pub include_all_docs: bool,
     /// Arguments to put into its text.
     pub arguments: String,
+    /// Who wants it. A skill with `user-invocable: false` cannot be loaded by people; commands in
+    /// a skill's text are run for them alone.
+    pub by: LoadedBy,
 }
 
 impl LoadRequest {
     /// The skill without docs.
     pub fn new(skill: impl Into<String>) -> Self {
         Self { skill: skill.into(), ..Self::default() }
+    }
+
+    /// A person has typed the skill's name, and this behind it.
+    pub fn typed(skill: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { by: LoadedBy::Person, ..Self::new(skill).with_arguments(arguments) }
     }
 
     /// With a doc.

@@ -57,7 +57,7 @@ impl World {
             .commands(self.exec.commands())
             .build()
             .unwrap();
-        let load = LoadRequest::new("demo").with_arguments(arguments);
+        let load = LoadRequest::typed("demo", arguments);
         let turn = TurnRequest::new().with_load(load);
         let turn = runtime.begin_turn(&session(), &AgentName::default(), turn).await;
         let text = turn.map_err(|error| error.to_string())?.messages[0].text();

@@ -100,6 +100,7 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("skill_not_found", gone),
         ("skill_ambiguous", json!({"skill": "a", "candidates": ["a@x", "a@y"]})),
         ("manual_only", skill.clone()),
+        ("model_only", skill.clone()),
         ("load_limit", json!({"skill": "c", "limit": 2, "loaded": ["a", "b"]})),
         ("skill_unreadable", unreadable.clone()),
         ("skill_changed", unreadable.clone()),

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
 use crate::customise::SkillContent;
-use crate::disclose::{GivenDoc, LoadedBy, Opened, WantedDocs, folder_of, session_name};
+use crate::disclose::{GivenDoc, Opened, WantedDocs, folder_of, session_name};
 use crate::event::EventKind;
 use crate::fork::{ContextMode, Fork};
 use crate::outcome::ToolOutcome;
 use crate::session::{Change, DocMode, DocSelection, KnownResources, LoadedSkill, SelectedDoc};
 use crate::tool::Invocation;
+use crate::turn::LoadedBy;
 use crate::visibility::Visibility;
 
 /// What is asked for.

@@ -1,4 +1,4 @@
-//! Commands in the text of skills (S09, 5).
+//! What people load, and commands in the text of skills (S09, 5).
 
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +61,7 @@ fn world(body: &str, commands: EmbeddedCommands, trust: Trust) -> World {
 impl World {
     /// A person loads the skill; what the model is told.
     async fn typed(&self, arguments: &str) -> Result<String, RuntimeError> {
-        let load = LoadRequest::new("a").with_arguments(arguments);
+        let load = LoadRequest::typed("a", arguments);
         let turn = TurnRequest::new().with_load(load);
         let turn = self.runtime.begin_turn(&session(), &AgentName::default(), turn).await?;
         let text = turn.messages[0].text();
@@ -83,6 +83,8 @@ async fn off_by_default_and_for_models_they_are_text() {
     assert_eq!(off.typed("").await.unwrap(), "Now: !`date`");
     assert!(off.ran().is_empty());
     let on = world("Now: !`date`", PEOPLE, Trust::Trusted);
+    let host = TurnRequest::new().with_load(LoadRequest::new("a"));
+    on.runtime.begin_turn(&"host".parse().unwrap(), &AgentName::default(), host).await.unwrap();
     let call = ToolCall::new("1", "load_skill", json!({"skill": "a"}));
     let outcome = on.runtime.dispatch(&session(), &AgentName::default(), call).await.unwrap();
     assert_eq!(outcome.content, "Now: !`date`");
@@ -156,7 +158,41 @@ async fn without_a_runner_nothing_is_run() {
         .settings(Settings::default().with_embedded_commands(PEOPLE))
         .build()
         .unwrap();
-    let turn = TurnRequest::new().with_load(LoadRequest::new("a"));
+    let turn = TurnRequest::new().with_load(LoadRequest::typed("a", ""));
     let error = runtime.begin_turn(&session(), &AgentName::default(), turn).await.unwrap_err();
     assert!(error.to_string().contains("nobody here runs commands"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_not_for_people_people_cannot_load() {
+    let text = "---\nname: a\ndescription: A.\nuser-invocable: false\n---\nBody\n";
+    let source = MemorySource::new("memory").with_skill("a", text);
+    let runtime = Runtime::builder(Catalog::builder().source(source).build()).build().unwrap();
+    let agent = AgentName::default();
+    let typed = TurnRequest::new().with_load(LoadRequest::typed("a", "x"));
+    let error = runtime.begin_turn(&session(), &agent, typed).await.unwrap_err();
+    assert!(
+        error.to_string().contains("is for the model alone (user-invocable: false)"),
+        "{error}"
+    );
+    let host = TurnRequest::new().with_load(LoadRequest::new("a"));
+    assert!(runtime.begin_turn(&session(), &agent, host).await.is_ok(), "a host may");
+    let call = ToolCall::new("1", "load_skill", json!({"skill": "a"}));
+    let outcome = runtime.dispatch(&"other".parse().unwrap(), &agent, call).await.unwrap();
+    assert!(!outcome.is_error, "and so may a model");
+}
+
+/// `disable-model-invocation`: the other way round.
+#[tokio::test]
+async fn what_is_for_people_alone_a_model_cannot_load() {
+    let text = "---\nname: a\ndescription: A.\ndisable-model-invocation: true\n---\nDo $0.\n";
+    let source = MemorySource::new("memory").with_skill("a", text);
+    let runtime = Runtime::builder(Catalog::builder().source(source).build()).build().unwrap();
+    let agent = AgentName::default();
+    let call = ToolCall::new("1", "load_skill", json!({"skill": "a"}));
+    let outcome = runtime.dispatch(&session(), &agent, call).await.unwrap();
+    assert_eq!(outcome.code, "manual_only");
+    let typed = TurnRequest::new().with_load(LoadRequest::typed("a", "it"));
+    let turn = runtime.begin_turn(&session(), &agent, typed).await.unwrap();
+    assert!(turn.messages[0].text().contains("Do it."), "{:?}", turn.messages);
 }
