@@ -69,6 +69,11 @@ pub enum AgentEvent {
         #[serde(rename = "inner")]
         event: Box<AgentEvent>,
     },
+    /// The conversation was summed up: a summary is sent in the place of its first messages.
+    Compacted {
+        /// How many.
+        messages: usize,
+    },
     /// Something is not as it should be; the run goes on.
     Problem {
         /// What.

@@ -6,6 +6,7 @@ use prowess_runtime::{Compaction, Message, Part, Role, ToolDeclaration, estimate
 use serde::{Deserialize, Serialize};
 
 use crate::error::AgentError;
+use crate::event::AgentEvent;
 use crate::middleware::{Middleware, ModelCall};
 use crate::model::{Cache, ChatModel, ModelOptions, ModelRequest};
 use crate::run::Run;
@@ -138,7 +139,9 @@ impl Middleware for SummarizationMiddleware {
         }
         match self.summary(run, call, &messages[..old]).await {
             Ok(summary) if !summary.is_empty() => {
-                run.runtime().compact(session, agent, settings.keep_messages, &summary).await?;
+                let keep = settings.keep_messages;
+                let messages = run.runtime().compact(session, agent, keep, &summary).await?;
+                run.emit(AgentEvent::Compacted { messages }).await;
                 run.ask_anew();
             }
             Ok(_) => run.problem("the conversation could not be summed up: nothing was said").await,

@@ -169,8 +169,8 @@ async fn behind_a_summary_the_listing_tells_of_skills_that_are_new() {
     let requests = model.requests();
     let (system, told) = (&requests[1].system, said(&requests[1]));
     assert!(!system.contains("- web:") && told.iter().any(|it| it.contains("- web: Does web.")));
-    agent.run(RunRequest::new(session(), long())).await.unwrap();
-    agent.run(RunRequest::new(session(), long())).await.unwrap();
+    let told = events(&agent, &long()).await;
+    assert!(told.contains(&AgentEvent::Compacted { messages: 4 }), "{told:?}");
     let requests = model.requests();
     let last = requests.last().unwrap();
     assert!(last.system.contains("- web: Does web."), "{}", last.system);

@@ -91,7 +91,7 @@ impl SessionCommands {
         run.require = grants.require;
         run.unsandboxed = grants.unsandboxed;
         let ran = self.executor.run(run).await?;
-        let most = usize::try_from(settings.run_limits(None).0.output_bytes).unwrap_or(usize::MAX);
+        let most = settings.run_limits(None).0.output_bytes;
         let output = [ran.stdout.text(most), ran.stderr.text(most)].concat();
         let mut answer = CommandAnswer::new(ran.exit_code, output);
         answer.timed_out = ran.timed_out;
