@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::backend::GrepMode;
+use super::edit::{Edit, Occurrences};
+
 /// The names that models use for a path.
 const PATH_NAMES: [&str; 3] = ["path", "file_path", "file_name"];
 
@@ -40,6 +43,129 @@ impl ReadArguments {
 /// The folder that is to be listed; the workspace if there is none.
 pub(crate) fn listed_path(arguments: &Value) -> Result<String, String> {
     Ok(path(object(arguments)?)?.unwrap_or_default())
+}
+
+/// A file, and what it is to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WriteArguments {
+    pub(crate) path: String,
+    pub(crate) content: String,
+}
+
+impl WriteArguments {
+    pub(crate) fn parse(arguments: &Value) -> Result<Self, String> {
+        let values = object(arguments)?;
+        let path = path(values)?.ok_or("path is required")?;
+        let content = text(values, "content")?.or(text(values, "contents")?);
+        Ok(Self { path, content: content.ok_or("content is required")? })
+    }
+}
+
+/// A file, and what is to be replaced in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EditArguments {
+    pub(crate) path: String,
+    pub(crate) edit: Edit,
+}
+
+impl EditArguments {
+    pub(crate) fn parse(arguments: &Value) -> Result<Self, String> {
+        let values = object(arguments)?;
+        let path = path(values)?.ok_or("path is required")?;
+        let old = text(values, "old_string")?.ok_or("old_string is required")?;
+        let new = text(values, "new_string")?.ok_or("new_string is required")?;
+        if old.is_empty() {
+            return Err("'old_string' must not be empty; write_file makes new files".to_owned());
+        }
+        if old == new {
+            return Err("'old_string' and 'new_string' are the same".to_owned());
+        }
+        let which = match flag(values, "replace_all")? {
+            true => Occurrences::All,
+            false => Occurrences::One,
+        };
+        Ok(Self { path, edit: Edit { old, new, which } })
+    }
+}
+
+/// Which files are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GlobArguments {
+    pub(crate) pattern: String,
+    /// The folder that is searched; all of it if it is empty.
+    pub(crate) path: String,
+}
+
+impl GlobArguments {
+    pub(crate) fn parse(arguments: &Value) -> Result<Self, String> {
+        let values = object(arguments)?;
+        let pattern = text(values, "pattern")?.ok_or("pattern is required")?;
+        Ok(Self { pattern, path: path(values)?.unwrap_or_default() })
+    }
+}
+
+/// Which text is looked for, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GrepArguments {
+    pub(crate) pattern: String,
+    pub(crate) path: String,
+    pub(crate) glob: Option<String>,
+    pub(crate) mode: GrepMode,
+}
+
+impl GrepArguments {
+    pub(crate) fn parse(arguments: &Value) -> Result<Self, String> {
+        let GlobArguments { pattern, path } = GlobArguments::parse(arguments)?;
+        if pattern.is_empty() {
+            return Err("'pattern' must not be empty".to_owned());
+        }
+        let values = object(arguments)?;
+        let mode = match text(values, "output_mode")?.as_deref() {
+            None | Some("" | "files_with_matches") => GrepMode::Files,
+            Some("content") => GrepMode::Lines,
+            Some("count") => GrepMode::Count,
+            Some(_) => {
+                let modes = "files_with_matches, content or count";
+                return Err(format!("'output_mode' must be {modes}"));
+            }
+        };
+        let glob = text(values, "glob")?.filter(|glob| !glob.is_empty());
+        Ok(Self { pattern, path, glob, mode })
+    }
+}
+
+/// A command, and the seconds that it may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExecuteArguments {
+    pub(crate) command: String,
+    pub(crate) timeout: Option<u64>,
+}
+
+impl ExecuteArguments {
+    pub(crate) fn parse(arguments: &Value) -> Result<Self, String> {
+        let values = object(arguments)?;
+        let command = text(values, "command")?.filter(|it| !it.trim().is_empty());
+        let timeout = number(values, "timeout")?.filter(|seconds| *seconds > 0);
+        Ok(Self { command: command.ok_or("command is required")?, timeout })
+    }
+}
+
+fn text(values: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match values.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("'{name}' must be a string")),
+    }
+}
+
+fn flag(values: &Map<String, Value>, name: &str) -> Result<bool, String> {
+    match values.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
+        Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
+        Some(_) => Err(format!("'{name}' must be true or false")),
+    }
 }
 
 fn object(arguments: &Value) -> Result<&Map<String, Value>, String> {
@@ -126,5 +252,59 @@ mod tests {
         }
         let both = json!({"path": "a", "start_line": 1, "offset": 1});
         assert!(ReadArguments::parse(&both).unwrap_err().contains("counts from 1"));
+    }
+
+    #[test]
+    fn what_is_written_edited_and_searched_is_named() {
+        let wrote = WriteArguments { path: "a".to_owned(), content: " b\n".to_owned() };
+        for name in ["content", "contents"] {
+            let call = json!({"file_path": "a", name: " b\n"});
+            assert_eq!(WriteArguments::parse(&call), Ok(wrote.clone()), "{call}");
+        }
+        for (all, which) in [
+            (json!(null), Occurrences::One),
+            (json!(false), Occurrences::One),
+            (json!(true), Occurrences::All),
+            (json!("True"), Occurrences::All),
+        ] {
+            let call =
+                json!({"path": "a", "old_string": "b", "new_string": "", "replace_all": all});
+            assert_eq!(EditArguments::parse(&call).unwrap().edit.which, which, "{call}");
+        }
+        for (mode, expected) in [
+            (json!(null), GrepMode::Files),
+            (json!("files_with_matches"), GrepMode::Files),
+            (json!("content"), GrepMode::Lines),
+            (json!("count"), GrepMode::Count),
+        ] {
+            let call = json!({"pattern": "a", "output_mode": mode});
+            assert_eq!(GrepArguments::parse(&call).unwrap().mode, expected, "{call}");
+        }
+        let call = json!({"command": "ls", "timeout": 0});
+        assert_eq!(ExecuteArguments::parse(&call).unwrap().timeout, None);
+    }
+
+    #[test]
+    fn wrong_arguments_of_the_others_are_named_too() {
+        let write = |call| WriteArguments::parse(&call).unwrap_err();
+        assert_eq!(write(json!({"path": "a"})), "content is required");
+        assert_eq!(write(json!({"content": ""})), "path is required");
+        assert_eq!(write(json!({"path": "a", "content": 1})), "'content' must be a string");
+        let edit = |old: &str, new: &str, all: Value| {
+            let call = json!({
+                "path": "a", "old_string": old, "new_string": new, "replace_all": all,
+            });
+            EditArguments::parse(&call).unwrap_err()
+        };
+        assert!(edit("", "b", json!(false)).starts_with("'old_string' must not be empty"));
+        assert_eq!(edit("b", "b", json!(false)), "'old_string' and 'new_string' are the same");
+        assert_eq!(edit("a", "b", json!(1)), "'replace_all' must be true or false");
+        let grep = |call| GrepArguments::parse(&call).unwrap_err();
+        assert_eq!(grep(json!({})), "pattern is required");
+        assert_eq!(grep(json!({"pattern": ""})), "'pattern' must not be empty");
+        let wrong = grep(json!({"pattern": "a", "output_mode": "all"}));
+        assert_eq!(wrong, "'output_mode' must be files_with_matches, content or count");
+        let execute = |call| ExecuteArguments::parse(&call).unwrap_err();
+        assert_eq!(execute(json!({"command": " "})), "command is required");
     }
 }

@@ -18,14 +18,27 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Reads a path; else says what is wrong with it.
+    /// Reads the name of an artifact, or of all; `None` if it is a path. Other schemes are errors.
+    pub(crate) fn artifact(text: &str) -> Result<Option<Self>, String> {
+        match text.split_once("://") {
+            None => Ok(None),
+            Some(("artifact", "")) => Ok(Some(Self::Artifacts)),
+            Some(("artifact", rest)) => {
+                let artifact = ArtifactRef::parse(rest).map_err(|error| error.to_string())?;
+                Ok(Some(Self::Artifact(artifact)))
+            }
+            Some((scheme, _)) => Err(format!(
+                "'{scheme}://' cannot be read; use a path or artifact://name[@version]"
+            )),
+        }
+    }
+
+    /// Reads a path of a workspace; else says what is wrong with it.
     pub(crate) fn parse(text: &str, workspace: &Path) -> Result<Self, String> {
         let root = WorkspacePath::root();
         let place = match text.split_once("://") {
-            Some(("artifact", "")) => return Ok(Self::Artifacts),
-            Some(("artifact", rest)) => {
-                let artifact = ArtifactRef::parse(rest).map_err(|error| error.to_string())?;
-                return Ok(Self::Artifact(artifact));
+            Some(("artifact", _)) => {
+                return Self::artifact(text).map(|artifact| artifact.unwrap_or(Self::Artifacts));
             }
             Some(("workspace", rest)) => below(&root, rest, text),
             Some((scheme, _)) => {
