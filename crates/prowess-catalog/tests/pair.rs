@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use prowess_catalog::{
-    Catalog, MemorySource, PairEntry, PairError, PairSkill, PairSource, ResourcePath,
+    Catalog, CatalogSkill, MemorySource, PairEntry, PairError, PairSkill, PairSource, ResourcePath,
     ResourceScope, ScanLimits, SkillPair, Snapshot, Source, SourceFuture, Trust,
 };
 
@@ -42,7 +42,7 @@ impl SkillPair for Table {
             // In no good order.
             let entries = rows.skills.iter().rev().map(|(name, (version, _))| {
                 let entry = PairEntry::from(name.as_str());
-                version.iter().fold(entry, |entry, version| entry.with_version(version))
+                version.iter().fold(entry, PairEntry::with_version)
             });
             Ok(entries.collect())
         })
@@ -63,7 +63,7 @@ fn skill(name: &str, body: &str) -> String {
 }
 
 fn names(snapshot: &Snapshot) -> Vec<&str> {
-    snapshot.skills().iter().map(|skill| skill.name()).collect()
+    snapshot.skills().iter().map(CatalogSkill::name).collect()
 }
 
 fn codes(snapshot: &Snapshot) -> Vec<String> {

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 
 use prowess_catalog::{
-    Catalog, DirectorySource, MemorySource, ResourceListing, ResourcePath, ResourceScope,
-    ScanLimits, Snapshot, Source, Trust,
+    Catalog, CatalogSkill, DirectorySource, MemorySource, ResourceListing, ResourcePath,
+    ResourceScope, ScanLimits, Snapshot, Source, Trust,
 };
 use prowess_toolkits::{
     Backend, BackendSource, CompositeBackend, Expected, LocalBackend, MemoryBackend, WorkspacePath,
@@ -16,7 +16,7 @@ fn skill(name: &str, body: &str) -> String {
 }
 
 fn names(snapshot: &Snapshot) -> Vec<&str> {
-    snapshot.skills().iter().map(|skill| skill.name()).collect()
+    snapshot.skills().iter().map(CatalogSkill::name).collect()
 }
 
 fn paths(listing: &ResourceListing) -> Vec<&str> {
@@ -177,6 +177,15 @@ async fn limits_hold_at_their_edge() {
     let listing = with(ScanLimits::default().with_file_bytes(size - 1)).list().await;
     assert_eq!(listing.skills.len(), 0);
     assert!(listing.diagnostics.iter().any(|it| it.code.to_string() == "file-too-large"));
+    // `a`, `b` and `broken` are read, in this order.
+    let (both, all) = (2 * size, 2 * size + "no frontmatter".len() as u64);
+    for (bytes, skills, is_cut) in
+        [(all, 2, false), (all - 1, 2, true), (both, 2, true), (both - 1, 1, true), (0, 0, true)]
+    {
+        let listing = with(ScanLimits::default().with_bytes(bytes)).list().await;
+        let cut = listing.diagnostics.iter().any(|it| it.message.contains("scan.bytes"));
+        assert_eq!((listing.skills.len(), cut), (skills, is_cut), "{bytes}");
+    }
     // Names in the folder: SKILL.md, a, b, broken, group, note.txt.
     for (folders, is_cut) in [(6, false), (5, true)] {
         let listing = with(ScanLimits::default().with_folders(folders)).list().await;

@@ -269,6 +269,11 @@ async fn in_a_workspace_work_and_out_can_be_written_and_skills_cannot() {
     assert_eq!(refusal(&world.call("edit_file", edit).await).0, "permission_denied");
     let found = world.call("glob", json!({"pattern": "*.txt", "path": "out"})).await;
     assert_eq!(found.content, "out/a.txt\nout/b.txt");
+    // What a skill's own links lead to is found once.
+    let found = world.call("glob", json!({"pattern": "**/*.txt"})).await;
+    let all = ["out/a.txt", "out/b.txt", "skills/demo/data/greeting.txt"];
+    let more = ["work/b.txt", "work/c.txt", "work/inputs/d.txt"];
+    assert_eq!(found.content, [all, more].concat().join("\n"));
     let found = world.call("grep", json!({"pattern": "hello", "path": "skills"})).await;
     assert_eq!(found.content, "skills/demo/data/greeting.txt");
 }

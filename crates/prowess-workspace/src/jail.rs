@@ -38,8 +38,8 @@ pub enum Wrote {
 }
 
 /// A folder of this machine, below which files are listed, read and written. Every path is opened
-/// beneath it and no link is followed, whatever happens to the tree meanwhile: neither `..` nor a
-/// link nor a mount of links leads out. All methods block, but never on a pipe or a device.
+/// beneath it and no link is followed, whatever happens to the tree meanwhile. All methods block, but
+/// never on a pipe or a device.
 ///
 /// ```
 /// use prowess_workspace::{Expected, Jail, WorkspacePath};

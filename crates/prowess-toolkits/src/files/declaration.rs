@@ -27,7 +27,7 @@ pub(super) fn of(kind: Kind, ground: &Ground) -> ToolDeclaration {
         Kind::Read => tool(
             "read_file",
             format!("Read a text file{of_place}."),
-            json!({
+            &json!({
                 "path": path(),
                 "start_line": {"type": "integer", "description": "From 1."},
                 "num_lines": {"type": "integer"},
@@ -37,19 +37,19 @@ pub(super) fn of(kind: Kind, ground: &Ground) -> ToolDeclaration {
         Kind::List => tool(
             "ls",
             format!("List a folder{of_place}."),
-            json!({"path": {"type": "string", "description": default}}),
+            &json!({"path": {"type": "string", "description": default}}),
             &[],
         ),
         Kind::Glob => tool(
             "glob",
             "Find files whose path in the folder matches, such as **/*.md.".to_owned(),
-            json!({"pattern": string(), "path": folder()}),
+            &json!({"pattern": string(), "path": folder()}),
             &["pattern"],
         ),
         Kind::Grep => tool(
             "grep",
             "Find files with a line that holds a text.".to_owned(),
-            json!({
+            &json!({
                 "pattern": {"type": "string", "description": "Literal text, no regular expression."},
                 "path": folder(),
                 "glob": {"type": "string", "description": "Only such files: *.md"},
@@ -63,13 +63,13 @@ pub(super) fn of(kind: Kind, ground: &Ground) -> ToolDeclaration {
         Kind::Write => tool(
             "write_file",
             format!("Create a file, or replace all of it.{written}"),
-            json!({"path": string(), "content": string()}),
+            &json!({"path": string(), "content": string()}),
             &["path", "content"],
         ),
         Kind::Edit => tool(
             "edit_file",
             format!("Replace text in a file.{written}"),
-            json!({
+            &json!({
                 "path": string(),
                 "old_string": {
                     "type": "string",
@@ -82,8 +82,8 @@ pub(super) fn of(kind: Kind, ground: &Ground) -> ToolDeclaration {
         ),
         Kind::Execute => tool(
             "execute",
-            "Run a shell command in /.".to_owned(),
-            json!({
+            "Run a shell command where the files are: /a.txt is ./a.txt there.".to_owned(),
+            &json!({
                 "command": string(),
                 "timeout": {"type": "integer", "description": "Seconds."},
             }),
@@ -95,7 +95,7 @@ pub(super) fn of(kind: Kind, ground: &Ground) -> ToolDeclaration {
 fn tool(
     name: &'static str,
     description: String,
-    properties: Value,
+    properties: &Value,
     required: &[&str],
 ) -> ToolDeclaration {
     let mut parameters = json!({"type": "object", "properties": properties});

@@ -97,12 +97,12 @@ impl FilesSettings {
 
     /// What one search may look at and find.
     pub(super) fn search_limits(&self) -> SearchLimits {
-        let mut limits = SearchLimits::default();
-        limits.matches = self.max_matches;
-        limits.walked = self.max_walked;
-        limits.file_bytes = self.max_file_bytes;
-        limits.searched_bytes = self.max_searched_bytes;
-        limits
+        SearchLimits {
+            matches: self.max_matches,
+            walked: self.max_walked,
+            file_bytes: self.max_file_bytes,
+            searched_bytes: self.max_searched_bytes,
+        }
     }
 
     /// The settings in a section `[files]`.

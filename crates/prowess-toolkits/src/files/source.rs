@@ -8,6 +8,7 @@ use prowess_catalog::{
     ResourceScope, SKIPPED_FOLDERS, ScanLimits, SkillText, Source, SourceFuture, SourceInfo,
     SourceListing, Trust,
 };
+use prowess_format::{Code, Diagnostic, Level};
 use prowess_workspace::{EntryKind, WorkspacePath};
 
 use super::FileError;
@@ -92,14 +93,18 @@ impl BackendSource {
             Err(FileError::NotFound { .. }) => {}
             Err(error) => listing.add_unreadable(location, &error),
             Ok(listed) => {
+                let mut room = self.limits.bytes;
                 let folders = listed.entries.iter().filter(|it| it.kind == EntryKind::Folder);
                 for entry in folders.filter(|it| !SKIPPED_FOLDERS.contains(&&*it.name)) {
-                    self.look_at(&entry.name, &mut listing).await;
+                    let bytes = self.look_at(&entry.name, room, &mut listing).await;
+                    let Some(left) = room.checked_sub(bytes) else {
+                        listing.diagnostics.push(self.limit("bytes", self.limits.bytes));
+                        break;
+                    };
+                    room = left;
                 }
                 if listed.omitted > 0 {
-                    let more = listed.omitted;
-                    let why = format!("{more} more are there than `scan.folders` = {most}");
-                    listing.add_unreadable(location, &why);
+                    listing.diagnostics.push(self.limit("folders", most as u64));
                 }
             }
         }
@@ -110,8 +115,13 @@ impl BackendSource {
         Arc::clone(&last)
     }
 
-    /// Adds the skill in a folder, if there is one.
-    async fn look_at(&self, folder: &str, listing: &mut SourceListing) {
+    fn limit(&self, name: &str, most: u64) -> Diagnostic {
+        let message = format!("The limit `scan.{name}` = {most} was reached; the rest is not read");
+        Diagnostic::new(Code::ScanLimit, Level::Warning, message).with_path(&*self.info.location)
+    }
+
+    /// Adds the skill in a folder, if there is one and room for it; how many bytes it has.
+    async fn look_at(&self, folder: &str, room: u64, listing: &mut SourceListing) -> u64 {
         let path = Path::new(&self.info.location).join(folder).join(FILE).display().to_string();
         let limit = self.limits.file_bytes;
         let file = match self.place(Path::new(folder), FILE) {
@@ -119,9 +129,15 @@ impl BackendSource {
             Err(error) => Err(error),
         };
         match file {
-            Err(FileError::NotFound { .. }) => {}
-            Err(error) => listing.add_unreadable(&path, &error),
-            Ok(file) if file.truncated => listing.add_too_large(&path, limit),
+            Err(FileError::NotFound { .. }) => 0,
+            Err(error) => {
+                listing.add_unreadable(&path, &error);
+                0
+            }
+            Ok(file) if file.truncated => {
+                listing.add_too_large(&path, limit);
+                0
+            }
             Ok(file) => {
                 let text = SkillText {
                     folder: Path::new(folder),
@@ -130,7 +146,10 @@ impl BackendSource {
                     bytes: &file.bytes,
                     executable: false,
                 };
-                listing.add(&text, &self.limits);
+                if file.size_bytes <= room {
+                    listing.add(&text, &self.limits);
+                }
+                file.size_bytes
             }
         }
     }
