@@ -38,7 +38,7 @@ pub use config::{Config, ConfigError};
 pub use content::{ContentError, ContentStore, FileContent, MemoryContent};
 pub use contents::{ContentFile, SkillContents};
 pub use error::ReadError;
-pub use found::{FoundSkill, SourceListing};
+pub use found::{FoundSkill, SkillText, SourceListing};
 pub use labels::label_of;
 pub use limits::ScanLimits;
 pub use merge::Precedence;
@@ -57,8 +57,9 @@ pub use source::{
     RemoteCache, RemoteError, RemoteSource, SourceStatus, Stage,
 };
 pub use source::{
-    Blocking, DirectorySource, MemoryFile, MemorySource, Scope, Source, SourceFactory,
-    SourceFuture, SourceInfo, Trust, UnusableSource,
+    Blocking, DirectorySource, MemoryFile, MemorySource, PairEntry, PairError, PairSkill,
+    PairSource, Scope, SkillPair, Source, SourceFactory, SourceFuture, SourceInfo, Trust,
+    UnusableSource,
 };
 pub use tree_digest::TreeDigest;
 pub use watch::{DEBOUNCE, Watch};

@@ -61,6 +61,11 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// A file of so many bytes that is not run.
+    pub fn new(path: ResourcePath, bytes: u64) -> Self {
+        Self { kind: ResourceKind::of(&path), path, bytes, executable: false }
+    }
+
     /// Whether it is a text that can be put into a prompt: `.md` or `.txt`, and not the
     /// `SKILL.md` of a skill inside.
     pub fn is_doc(&self) -> bool {
@@ -96,7 +101,7 @@ pub enum ResourceScope {
 
 impl ResourceScope {
     /// Whether a file at this path counts.
-    pub(crate) fn holds(self, path: &str) -> bool {
+    pub fn holds(self, path: &str) -> bool {
         let Some((folder, rest)) = path.split_once('/') else { return true };
         match self {
             Self::Recursive => true,
@@ -150,6 +155,13 @@ pub struct LeftOut {
     pub path: String,
     /// Why it was left out.
     pub reason: LeftOutReason,
+}
+
+impl LeftOut {
+    /// Something that is no resource for this reason.
+    pub fn new(path: impl Into<String>, reason: LeftOutReason) -> Self {
+        Self { path: path.into(), reason }
+    }
 }
 
 macro_rules! reasons {

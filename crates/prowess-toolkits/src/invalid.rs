@@ -6,7 +6,7 @@ use prowess_workspace::ArtifactError;
 #[cfg(feature = "exec")]
 use crate::exec::{CommandError, InvalidCwd, InvalidInput, InvalidVariable};
 #[cfg(feature = "files")]
-use crate::files::{InvalidLines, InvalidTarget};
+use crate::files::{InvalidEdit, InvalidLines, InvalidTarget};
 use crate::place::PlaceError;
 
 /// Why the arguments of a call cannot be used. What it says is for the model that made the call,
@@ -46,6 +46,9 @@ pub(crate) enum InvalidArguments {
     #[cfg(feature = "files")]
     #[error(transparent)]
     Lines(#[from] InvalidLines),
+    #[cfg(feature = "files")]
+    #[error(transparent)]
+    Edit(#[from] InvalidEdit),
     #[cfg(feature = "files")]
     #[error(transparent)]
     Target(#[from] InvalidTarget),

@@ -1,5 +1,5 @@
-//! Tools on top of the engine: running commands of skills in a workspace, and reading what they
-//! wrote.
+//! Tools on top of the engine: running commands of skills in a workspace, and using files, of a
+//! workspace or of any [`Backend`].
 //!
 //! A host gives the engine the toolkits that it wants:
 //!
@@ -43,6 +43,15 @@ mod workspace;
 #[cfg(feature = "exec")]
 pub use exec::{ExecSettings, ExecToolkit, InvalidExecSettings, LimitSettings};
 #[cfg(feature = "files")]
-pub use files::{FilesSettings, FilesToolkit, InvalidFilesSettings};
+pub use files::{
+    Backend, BackendFuture, BackendSource, CommandLimits, CommandOutcome, CompositeBackend,
+    FileError, FilesAccess, FilesSettings, FilesToolkit, GlobQuery, Globbed, GrepFile, GrepLine,
+    GrepMode, GrepQuery, Grepped, InvalidFilesSettings, LocalBackend, MemoryBackend, PathGlob,
+    SearchCut, SearchLimits, Shell, Skipped,
+};
+#[cfg(feature = "files")]
+pub use prowess_workspace::{
+    CollectedFile, Entries, Entry, EntryKind, Expected, WorkspacePath, Wrote,
+};
 #[cfg(any(feature = "exec", feature = "files"))]
 pub use workspace::{InvalidWorkspaceSettings, WorkspaceSettings};

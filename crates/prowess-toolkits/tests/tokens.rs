@@ -2,7 +2,8 @@
 
 mod support;
 
-use prowess_runtime::{AgentName, PromptRequest};
+use prowess_runtime::{AgentName, PromptRequest, Toolkit};
+use prowess_toolkits::{FilesAccess, FilesToolkit, MemoryBackend};
 use support::Plan;
 
 /// All tools and the guidance may be so long.
@@ -31,4 +32,20 @@ async fn all_tools_and_the_guidance_cost_at_most_1400_tokens() {
     let total = guidance + tools.iter().map(|(_, tokens)| tokens).sum::<usize>();
     println!("{total} tokens: guidance {guidance}, {tools:?}");
     assert!(total <= MOST, "{total} tokens: guidance {guidance}, {tools:?}");
+}
+
+/// All tools for files together, where a host gives them out.
+const MOST_FOR_FILES: usize = 500;
+
+#[test]
+fn all_tools_for_files_cost_at_most_500_tokens() {
+    let workspaces = prowess_workspace::Workspaces::new("/nowhere");
+    let on_workspaces = FilesToolkit::new(workspaces).with_access(FilesAccess::Write);
+    for toolkit in [on_workspaces, FilesToolkit::on(MemoryBackend::new())] {
+        let tools = toolkit.tools();
+        let texts = tools.iter().map(|tool| serde_json::to_string(tool.declaration()).unwrap());
+        let total: usize = texts.map(|text| count(&text)).sum();
+        println!("{total} tokens for {} tools", tools.len());
+        assert!(total <= MOST_FOR_FILES, "{total} tokens");
+    }
 }

@@ -9,6 +9,7 @@ mod artifact;
 mod beneath;
 mod collect;
 mod executor;
+mod jail;
 mod key;
 mod locks;
 mod path;
@@ -28,6 +29,7 @@ pub use executor::{
     LimitHit, Limits, LocalExecutor, LocalExecutorBuilder, Network, OutputStream, Protection, Run,
     RunOutcome, SandboxReport, Tier, TriedTier, Unsandboxed, Watcher,
 };
+pub use jail::{Expected, Jail, Wrote};
 pub use path::{InvalidPath, WorkspacePath};
 pub use supervisor::{supervise, supervise_if_asked};
 pub use workspace::{

@@ -8,7 +8,7 @@
 //! - [`agent`]: models, middleware, the loop, runners;
 //! - [`store`]: sessions on SQLite;
 //! - [`workspace`]: workspaces, a sandbox for commands, artifacts;
-//! - [`toolkits`]: tools on top of them: `skill_run`, `read_file`, `ls`.
+//! - [`toolkits`]: tools on top of them: `skill_run`, and files on any backend.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -18,7 +18,7 @@ use super::{
     path_not_utf8,
 };
 use crate::beneath::Stamp;
-use crate::found::FoundSkill;
+use crate::found::{FoundSkill, misnamed};
 use crate::read::read_limited;
 use crate::source::Trust;
 
@@ -205,11 +205,7 @@ impl Pass<'_> {
         };
         let parsed = Skill::parse_bytes(buffer, &options);
         let mut diagnostics = parsed.diagnostics;
-        if file != FILE_NAMES[0] {
-            let message = "The file is not named SKILL.md; most runtimes find nothing else";
-            let diagnostic = finding(Code::FileNameCase, &path(), message.to_owned());
-            diagnostics.push(diagnostic.with_help("rename it"));
-        }
+        diagnostics.extend(misnamed(file, &path()));
         if !diagnostics.is_empty() {
             let shown: Arc<str> = path().display().to_string().into();
             for diagnostic in &mut diagnostics {

@@ -64,7 +64,7 @@ const FOLDERS_PER_THREAD: usize = 32;
 /// So many folders a thread takes at a time.
 const FOLDERS_PER_TURN: usize = 16;
 
-const FILE_NAMES: [&str; 2] = ["SKILL.md", "skill.md"];
+pub(crate) const FILE_NAMES: [&str; 2] = ["SKILL.md", "skill.md"];
 
 /// What is known about a folder from the last scan.
 #[derive(Clone, Debug)]
@@ -188,7 +188,7 @@ impl Scanner {
     }
 }
 
-fn finding(code: Code, path: &Path, message: String) -> Diagnostic {
+pub(crate) fn finding(code: Code, path: &Path, message: String) -> Diagnostic {
     let level = code.level(prowess_format::Profile::Prowess).unwrap_or(Level::Warning);
     Diagnostic::new(code, level, message).with_path(path.display().to_string())
 }

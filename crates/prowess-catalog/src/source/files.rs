@@ -31,7 +31,8 @@ const CONTENTS_AT_HAND: u64 = 8 << 20;
 pub(crate) struct Place {
     folder: PathBuf,
     file: Box<str>,
-    identity: (u64, u64),
+    /// `None` if the text is not in the folder, so that nothing is proven by it.
+    identity: Option<(u64, u64)>,
     pub(crate) executable: bool,
 }
 
@@ -39,7 +40,12 @@ impl Place {
     pub(super) fn of(skill: &FoundSkill) -> Self {
         let folder = skill.folder.to_path_buf();
         let FoundSkill { file, identity, executable, .. } = *skill;
-        Self { folder, file: file.into(), identity, executable }
+        Self { folder, file: file.into(), identity: Some(identity), executable }
+    }
+
+    /// The root itself, for a skill whose text is elsewhere.
+    pub(super) fn without_text(file: &str) -> Self {
+        Self { folder: PathBuf::new(), file: file.into(), identity: None, executable: false }
     }
 }
 
@@ -62,7 +68,7 @@ impl Files {
         let files = Self { root: root.into(), limits, nested, trust };
         let stamp = Folder::open(root).and_then(|root| root.stat(Path::new(file)));
         let stamp = stamp.map_err(|error| read_error(file, error))?;
-        let (identity, executable) = (stamp.identity(), stamp.is_executable());
+        let (identity, executable) = (Some(stamp.identity()), stamp.is_executable());
         let place = Place { folder: PathBuf::new(), file: file.into(), identity, executable };
         Ok((files, place))
     }
@@ -123,8 +129,9 @@ impl Files {
         let folder = Folder::open(&self.root)
             .and_then(|root| root.open_folder(path))
             .map_err(|_| ReadError::Replaced)?;
+        let Some(identity) = place.identity else { return Ok(folder) };
         match folder.stat(Path::new(&*place.file)) {
-            Ok(stamp) if stamp.identity() == place.identity => Ok(folder),
+            Ok(stamp) if stamp.identity() == identity => Ok(folder),
             _ => Err(ReadError::Replaced),
         }
     }

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use prowess_format::{Code, Diagnostic, Digest, Level, Options, Skill};
-
 use super::{Source, SourceFuture, SourceInfo};
 use crate::beneath::ResourcePath;
 use crate::error::ReadError;
-use crate::found::{FoundSkill, SourceListing};
+use crate::found::{FoundSkill, SkillText, SourceListing};
 use crate::limits::ScanLimits;
-use crate::resource::{
-    LeftOut, LeftOutReason, Resource, ResourceKind, ResourceListing, ResourceScope,
-};
+use crate::resource::{LeftOut, LeftOutReason, Resource, ResourceListing, ResourceScope};
+use crate::scan::FILE_NAMES;
 
 /// A file in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,35 +83,19 @@ impl MemorySource {
     fn make_listing(&self) -> SourceListing {
         let mut listing = SourceListing::default();
         for (folder, files) in &self.folders {
-            let names = ["SKILL.md", "skill.md"];
-            let Some((name, file)) = names.iter().find_map(|n| Some((*n, files.get(*n)?))) else {
+            let Some((name, file)) = FILE_NAMES.iter().find_map(|n| Some((*n, files.get(*n)?)))
+            else {
                 continue;
             };
             let path = format!("{}/{folder}/{name}", self.info.location);
-            let limit = ScanLimits::default().file_bytes;
-            if file.bytes.len() as u64 > limit {
-                let message = format!("{path} is larger than {limit} bytes");
-                let diagnostic = Diagnostic::new(Code::FileTooLarge, Level::Error, message);
-                listing.diagnostics.push(diagnostic.with_path(path));
-                continue;
-            }
-            let options = Options::new().in_folder(folder).without_body();
-            let parsed = Skill::parse_bytes(&file.bytes, &options);
-            let located = |diagnostic: Diagnostic| diagnostic.with_path(&*path);
-            listing.diagnostics.extend(parsed.diagnostics.into_iter().map(located));
-            listing.skills.extend(parsed.skill.map(|skill| {
-                Arc::new(FoundSkill {
-                    folder: Path::new(folder).into(),
-                    file: name,
-                    digest: Digest::of(&file.bytes),
-                    executable: file.executable,
-                    identity: (0, 0),
-                    bytes: file.bytes.len() as u64,
-                    body_chars: u32::try_from(parsed.body_chars).unwrap_or(u32::MAX),
-                    name: skill.skill_name().clone(),
-                    frontmatter: skill.frontmatter,
-                })
-            }));
+            let text = SkillText {
+                folder: Path::new(folder),
+                file: name,
+                path: &path,
+                bytes: &file.bytes,
+                executable: file.executable,
+            };
+            listing.add(&text, &ScanLimits::default());
         }
         listing
     }
@@ -152,7 +133,7 @@ impl Source for MemorySource {
         let left_out = (self.files(skill).into_iter())
             .flat_map(BTreeMap::keys)
             .filter(invalid)
-            .map(|path| LeftOut { path: path.clone(), reason: LeftOutReason::Name })
+            .map(|path| LeftOut::new(path, LeftOutReason::Name))
             .collect();
         let resources = self
             .files(skill)
@@ -161,12 +142,9 @@ impl Source for MemorySource {
             .filter(|(path, _)| path.as_str() != skill.file && scope.holds(path))
             .filter_map(|(path, file)| {
                 let path = ResourcePath::parse(path).ok()?;
-                Some(Resource {
-                    kind: ResourceKind::of(&path),
-                    bytes: file.bytes.len() as u64,
-                    executable: file.executable,
-                    path,
-                })
+                let mut resource = Resource::new(path, file.bytes.len() as u64);
+                resource.executable = file.executable;
+                Some(resource)
             })
             .collect();
         let listing = ResourceListing { resources, left_out };

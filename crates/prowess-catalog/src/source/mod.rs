@@ -3,6 +3,7 @@
 mod directory;
 mod files;
 mod memory;
+mod pair;
 #[cfg(feature = "remote")]
 mod remote;
 mod unusable;
@@ -10,6 +11,7 @@ mod unusable;
 pub use directory::{Blocking, DirectorySource};
 pub(crate) use files::Files;
 pub use memory::{MemoryFile, MemorySource};
+pub use pair::{PairEntry, PairError, PairSkill, PairSource, SkillPair};
 #[cfg(feature = "remote")]
 pub use remote::{
     AddressRefused, InvalidLocation, InvalidReach, Location, Lookup, Progress, ProgressSink, Reach,

@@ -1,15 +1,15 @@
 //! `ls`
 
 use prowess_runtime::{Invocation, ToolOutcome};
-use prowess_workspace::{EntryKind, WorkspaceError};
+use prowess_workspace::EntryKind;
 use serde_json::{Value, json};
 
+use super::Files;
 use super::arguments::listed_path;
-use super::read::first;
-use super::target::{InvalidTarget, Target};
-use super::{Files, not_found};
+use super::ground::Meant;
+use super::target::InvalidTarget;
 use crate::invalid::InvalidArguments;
-use crate::session::{artifact_failure, blocking, scope_of, workspace_failure, workspace_of};
+use crate::session::{artifact_failure, scope_of};
 
 impl Files {
     /// Lists a folder, or the artifacts.
@@ -19,16 +19,12 @@ impl Files {
     ) -> Result<ToolOutcome, ToolOutcome> {
         let invalid = |why: InvalidArguments| why.outcome(invocation);
         let path = listed_path(&invocation.call.arguments).map_err(invalid)?;
-        let workspace = workspace_of(&self.workspaces, invocation.session).await?;
-        match Target::parse(&path, workspace.path()).map_err(invalid)? {
-            Target::Artifacts => self.artifacts(invocation).await,
-            Target::Artifact(_) => Err(invalid(InvalidTarget::NoFolder.into())),
-            Target::Places(places) => {
-                let look = move || first(&places, |place| workspace.list(place));
-                let found = blocking(look).await?.map_err(|error| match error {
-                    WorkspaceError::NotFound { .. } => not_found(&path),
-                    error => workspace_failure(&error),
-                })?;
+        match self.meant(invocation, &path).await? {
+            Meant::Artifacts => self.artifacts(invocation).await,
+            Meant::Artifact(_) => Err(invalid(InvalidTarget::NoFolder.into())),
+            Meant::Files(spot) => {
+                let most = self.settings.max_entries as u64;
+                let (found, _) = spot.first(|backend, place| backend.list(place, most)).await?;
                 let lines = found.entries.iter().map(|entry| match entry.kind {
                     EntryKind::Folder => format!("{}/", entry.name),
                     EntryKind::File => format!("{} ({} bytes)", entry.name, entry.size_bytes),

@@ -25,19 +25,36 @@ pub(crate) enum InvalidTarget {
         "'{scheme}://' cannot be read; use a path, workspace://path or artifact://name[@version]"
     )]
     Scheme { scheme: String },
+    #[error("'{scheme}://' cannot be read; use a path or artifact://name[@version]")]
+    BackendScheme { scheme: String },
     #[error("'artifact://' names no artifact")]
     NoArtifact,
     #[error("an artifact is no folder; 'artifact://' lists artifacts")]
     NoFolder,
+    #[error("artifacts can only be read; use a path")]
+    ReadOnly,
 }
 
 impl Target {
-    /// Reads a path; else says what is wrong with it.
+    /// Reads the name of an artifact, or of all; `None` if it is a path. Other schemes are errors.
+    pub(crate) fn artifact(text: &str) -> Result<Option<Self>, InvalidArguments> {
+        match text.split_once("://") {
+            None => Ok(None),
+            Some(("artifact", "")) => Ok(Some(Self::Artifacts)),
+            Some(("artifact", rest)) => Ok(Some(Self::Artifact(ArtifactRef::parse(rest)?))),
+            Some((scheme, _)) => {
+                Err(InvalidTarget::BackendScheme { scheme: scheme.to_owned() }.into())
+            }
+        }
+    }
+
+    /// Reads a path of a workspace; else says what is wrong with it.
     pub(crate) fn parse(text: &str, workspace: &Path) -> Result<Self, InvalidArguments> {
         let root = WorkspacePath::root();
         let place = match text.split_once("://") {
-            Some(("artifact", "")) => return Ok(Self::Artifacts),
-            Some(("artifact", rest)) => return Ok(Self::Artifact(ArtifactRef::parse(rest)?)),
+            Some(("artifact", _)) => {
+                return Self::artifact(text).map(|artifact| artifact.unwrap_or(Self::Artifacts));
+            }
             Some(("workspace", rest)) => below(&root, rest, text),
             Some((scheme, _)) => {
                 return Err(InvalidTarget::Scheme { scheme: scheme.to_owned() }.into());

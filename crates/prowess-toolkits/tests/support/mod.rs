@@ -14,7 +14,7 @@ use prowess_catalog::{
     SkillContents, Source, SourceFuture, SourceInfo, SourceListing, Trust,
 };
 use prowess_runtime::{AgentName, Dialect, Runtime, SessionKey, Step, ToolCall, ToolOutcome};
-use prowess_toolkits::{ExecSettings, ExecToolkit, FilesSettings, FilesToolkit};
+use prowess_toolkits::{ExecSettings, ExecToolkit, FilesAccess, FilesSettings, FilesToolkit};
 use prowess_workspace::{
     ArtifactScope, ArtifactStore, ExecFuture, Executor, Isolation, LocalExecutor, MemoryArtifacts,
     Run, RunOutcome, Tier, WorkspaceId, Workspaces,
@@ -98,6 +98,7 @@ pub(crate) struct Plan {
     dialect: Dialect,
     settings: ExecSettings,
     files: FilesSettings,
+    access: FilesAccess,
     executor: Arc<dyn Executor>,
     trust: Trust,
     has_artifacts: bool,
@@ -114,6 +115,7 @@ impl Plan {
             dialect: Dialect::built_in().unwrap(),
             settings: ExecSettings::default(),
             files: FilesSettings::default(),
+            access: FilesAccess::Read,
             executor: executor(),
             trust: Trust::Trusted,
             has_artifacts: true,
@@ -150,6 +152,11 @@ impl Plan {
         self
     }
 
+    pub(crate) fn access(mut self, access: FilesAccess) -> Self {
+        self.access = access;
+        self
+    }
+
     pub(crate) fn dialect(mut self, name: &str) -> Self {
         self.dialect = Dialect::named(name).unwrap();
         self
@@ -183,6 +190,7 @@ impl Plan {
         let mut exec = ExecToolkit::new(workspaces.clone(), Arc::new(counting));
         exec = exec.with_settings(self.settings);
         let mut files = FilesToolkit::new(workspaces.clone()).with_settings(self.files);
+        files = files.with_access(self.access);
         if self.has_artifacts {
             exec = exec.with_artifacts(Arc::clone(&artifacts) as Arc<dyn ArtifactStore>);
             files = files.with_artifacts(Arc::clone(&artifacts) as Arc<dyn ArtifactStore>);

@@ -19,8 +19,8 @@ pub struct CollectedFile {
 }
 
 impl CollectedFile {
-    /// A file of which so much was read.
-    pub(crate) fn new(name: String, bytes: Vec<u8>, size_bytes: u64) -> Self {
+    /// A file of which so much was read; its type is that of its name and content.
+    pub fn new(name: String, bytes: Vec<u8>, size_bytes: u64) -> Self {
         // A file may have grown meanwhile.
         let size_bytes = size_bytes.max(bytes.len() as u64);
         let truncated = size_bytes > bytes.len() as u64;

@@ -76,6 +76,18 @@ pub enum WorkspaceError {
         /// The destination.
         path: WorkspacePath,
     },
+    /// Something is there that was not expected.
+    #[error("'{path}' is there already")]
+    Exists {
+        /// The destination.
+        path: WorkspacePath,
+    },
+    /// What is there is not what was expected.
+    #[error("'{path}' has changed meanwhile")]
+    Changed {
+        /// The destination.
+        path: WorkspacePath,
+    },
     /// A limit is exceeded.
     #[error("{what} exceeds `{limit}` = {most}")]
     Limit {
@@ -125,6 +137,8 @@ impl WorkspaceError {
             Self::NotAFolder { .. } => "not_a_folder",
             Self::NotWritable { .. } => "not_writable",
             Self::FolderInTheWay { .. } => "folder_in_the_way",
+            Self::Exists { .. } => "already_exists",
+            Self::Changed { .. } => "file_changed",
             Self::Limit { .. } => "limit_exceeded",
             Self::InUse { .. } => "in_use",
             Self::SkillInUse { .. } => "skill_in_use",

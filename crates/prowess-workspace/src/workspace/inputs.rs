@@ -15,6 +15,7 @@ use super::read::failed;
 use super::{Workspace, WorkspaceError, shown};
 use crate::beneath::{Folder, Stamp, give};
 use crate::collect::{RefusedFile, mime_type};
+use crate::jail::{Expected, Guard, Wrote, check_content};
 use crate::path::WorkspacePath;
 use crate::remove::remove;
 
@@ -44,6 +45,15 @@ impl Workspace {
     /// Writes a file below `work/`, `out/` or `runs/`; folders on the way are made. The file is
     /// there as a whole or not at all; a file or link in its place is replaced, a folder is not.
     pub fn put(&self, to: &WorkspacePath, bytes: &[u8]) -> Result<InputFile, WorkspaceError> {
+        self.put_with(to, bytes, 0o644)
+    }
+
+    fn put_with(
+        &self,
+        to: &WorkspacePath,
+        bytes: &[u8],
+        mode: u32,
+    ) -> Result<InputFile, WorkspaceError> {
         let _span = self.span(to);
         let size_bytes = bytes.len() as u64;
         let mut budget = self.budget(&to);
@@ -52,10 +62,38 @@ impl Workspace {
         let mut draft = self.draft()?;
         let wrote = |cause| failed(to, cause);
         draft.file.write_all(bytes).map_err(wrote)?;
-        give(&draft.file, 0o644, self.inner.owner).map_err(wrote)?;
+        give(&draft.file, mode, self.inner.owner).map_err(wrote)?;
         draft.settle(&place)?;
         let mime_type = mime_type(to.as_str(), bytes, size_bytes);
         Ok(InputFile { path: place.path, size_bytes, mime_type })
+    }
+
+    /// Writes a file as [`Workspace::put`] does, if what is there is what was expected; a file that
+    /// is replaced keeps its permissions. Between callers of this nothing is lost; what a command
+    /// writes meanwhile may be replaced.
+    pub fn put_if(
+        &self,
+        to: &WorkspacePath,
+        bytes: &[u8],
+        expected: Expected<'_>,
+    ) -> Result<Wrote, WorkspaceError> {
+        let folder = &self.inner.folder;
+        let _guard = Guard::of(folder).map_err(|cause| failed(to, cause))?;
+        let meant = self.redirect(to);
+        let (parent, name) = split(&meant);
+        let found = folder.open_folder(&parent).and_then(|it| it.look(name.as_ref()));
+        let mode = match found {
+            Ok(stamp) => {
+                check_content(expected, to, |limit| self.read(to, limit))?;
+                Some(if stamp.is_file() { stamp.mode & 0o777 } else { 0o644 })
+            }
+            Err(_) if matches!(expected, Expected::Content(_)) => {
+                return Err(WorkspaceError::NotFound { path: to.to_string() });
+            }
+            Err(_) => None,
+        };
+        self.put_with(to, bytes, mode.unwrap_or(0o644))?;
+        Ok(if mode.is_some() { Wrote::Replaced } else { Wrote::Created })
     }
 
     /// Copies a file or a folder of this machine that lies inside `allowed`: nothing is found
@@ -291,7 +329,7 @@ impl Drop for Draft {
 }
 
 /// The folder of a path, and its last name.
-fn split(path: &WorkspacePath) -> (WorkspacePath, &str) {
+pub(crate) fn split(path: &WorkspacePath) -> (WorkspacePath, &str) {
     let (parent, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
     (WorkspacePath::parse(parent).unwrap_or_default(), name)
 }

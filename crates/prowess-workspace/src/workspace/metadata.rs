@@ -156,7 +156,7 @@ fn write(folder: &Folder, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Makes a new file to be written.
-pub(super) fn create(folder: &Folder, name: &str, mode: u32) -> io::Result<OwnedFd> {
+pub(crate) fn create(folder: &Folder, name: &str, mode: u32) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(folder, name, flags, Mode::from_raw_mode(mode))?)
 }

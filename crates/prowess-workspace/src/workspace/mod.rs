@@ -39,10 +39,13 @@ pub use error::WorkspaceError;
 pub(crate) use error::shown;
 pub use garbage::{GarbageReport, RemovedWorkspace};
 pub use id::WorkspaceId;
+pub(crate) use inputs::split;
 pub use inputs::{CopiedIn, InputFile};
 pub use limits::WorkspaceLimits;
+pub(crate) use metadata::create;
 pub use metadata::{InputMode, InputRecord};
 pub use read::{Entries, Entry, EntryKind};
+pub(crate) use read::{entries_of, failed, read_regular};
 pub use stage::{SkillFile, StagedSkill};
 
 use crate::beneath::{Folder, give};

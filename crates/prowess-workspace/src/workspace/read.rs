@@ -1,6 +1,6 @@
 //! Looking into a workspace.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -21,8 +21,19 @@ use crate::path::WorkspacePath;
 pub struct Entries {
     /// The entries, in the order of names.
     pub entries: Vec<Entry>,
-    /// How many more there are than [`crate::WorkspaceLimits::max_listed_entries`].
+    /// How many more there are than were asked for.
     pub omitted: u64,
+}
+
+impl Entries {
+    /// The first of these in the order of names, at most so many.
+    pub fn first(mut entries: Vec<Entry>, most: u64) -> Self {
+        entries.sort_unstable();
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let omitted = entries.len().saturating_sub(most) as u64;
+        entries.truncate(most);
+        Self { entries, omitted }
+    }
 }
 
 /// An entry of a folder.
@@ -35,6 +46,20 @@ pub struct Entry {
     pub kind: EntryKind,
     /// How large it is, if it is a file.
     pub size_bytes: u64,
+    /// Whether it is a file that may be run.
+    pub executable: bool,
+}
+
+impl Entry {
+    /// A file of this name and size that is not run.
+    pub fn file(name: impl Into<String>, size_bytes: u64) -> Self {
+        Self { name: name.into(), kind: EntryKind::File, size_bytes, executable: false }
+    }
+
+    /// A folder of this name.
+    pub fn folder(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: EntryKind::Folder, size_bytes: 0, executable: false }
+    }
 }
 
 /// What an entry of a folder is.
@@ -56,58 +81,20 @@ impl Workspace {
     /// skill are understood; no other link is.
     pub fn read(&self, path: &WorkspacePath, limit: u64) -> Result<CollectedFile, WorkspaceError> {
         let meant = self.redirect(path);
-        let failed = |error| failed(path, error);
-        if meant.as_str().is_empty() {
-            return Err(WorkspaceError::NotAFile { path: path.to_string(), what: "a folder" });
-        }
         if meant.names().take(1).any(|name| is_hidden(&WorkspacePath::root(), name.as_ref())) {
             return Err(WorkspaceError::NotFound { path: path.to_string() });
         }
-        let file = self.inner.folder.open_file(&meant).map_err(failed)?;
-        let stamp = Stamp::of(&file).map_err(failed)?;
-        if !stamp.is_file() || stamp.has_other_names() {
-            return Err(WorkspaceError::NotAFile { path: path.to_string(), what: stamp.what() });
-        }
-        let bytes = read_head(file, &stamp, limit).map_err(failed)?;
-        Ok(CollectedFile::new(meant.to_string(), bytes, stamp.bytes))
+        read_regular(&self.inner.folder, &meant, path, limit)
     }
 
-    /// Lists a folder.
+    /// Lists a folder, up to [`crate::WorkspaceLimits::max_listed_entries`].
     pub fn list(&self, path: &WorkspacePath) -> Result<Entries, WorkspaceError> {
         let meant = self.redirect(path);
         let failed = |error| failed(path, error);
         let folder = self.inner.folder.open_folder(&meant).map_err(failed)?;
         let most = self.inner.limits.max_listed_entries;
-        // The first ones by name, however many there are.
-        let mut names: BTreeMap<OsString, ()> = BTreeMap::new();
-        let mut omitted = 0;
-        for entry in folder.entries().map_err(failed)? {
-            let name = entry.map_err(failed)?.name;
-            if is_hidden(&meant, &name) {
-                continue;
-            }
-            names.insert(name, ());
-            if names.len() as u64 > most {
-                names.pop_last();
-                omitted += 1;
-            }
-        }
-        let entries = names.into_keys().filter_map(|name| {
-            let stamp = folder.look(&name).ok()?;
-            let name_shown = shown(&name.to_string_lossy());
-            let kind = match stamp.kind() {
-                FileType::RegularFile => EntryKind::File,
-                FileType::Directory => EntryKind::Folder,
-                FileType::Symlink if self.is_skill_link(&folder, &meant, &name_shown) => {
-                    EntryKind::Folder
-                }
-                FileType::Symlink => EntryKind::Link,
-                _ => EntryKind::Special,
-            };
-            let size_bytes = if kind == EntryKind::File { stamp.bytes } else { 0 };
-            Some(Entry { name: name_shown, kind, size_bytes })
-        });
-        Ok(Entries { entries: entries.collect(), omitted })
+        let is_link = |name: &str| self.is_skill_link(&folder, &meant, name);
+        entries_of(&folder, most, |name| is_hidden(&meant, name), is_link).map_err(failed)
     }
 
     /// Collects the files that match any of the globs, as relative to the workspace.
@@ -155,6 +142,70 @@ impl Workspace {
     }
 }
 
+/// Reads a regular file with one name below a folder, up to so many bytes; `shown` is what it is
+/// called in errors.
+pub(crate) fn read_regular(
+    folder: &Folder,
+    path: &WorkspacePath,
+    shown: &WorkspacePath,
+    limit: u64,
+) -> Result<CollectedFile, WorkspaceError> {
+    let failed = |error| failed(shown, error);
+    if path.as_str().is_empty() {
+        return Err(WorkspaceError::NotAFile { path: shown.to_string(), what: "a folder" });
+    }
+    let file = folder.open_file(path).map_err(failed)?;
+    let stamp = Stamp::of(&file).map_err(failed)?;
+    if !stamp.is_file() || stamp.has_other_names() {
+        return Err(WorkspaceError::NotAFile { path: shown.to_string(), what: stamp.what() });
+    }
+    let bytes = read_head(file, &stamp, limit).map_err(failed)?;
+    Ok(CollectedFile::new(path.to_string(), bytes, stamp.bytes))
+}
+
+/// The first entries of a folder by name, however many there are. A link counts as a folder if
+/// `is_folder_link` says so.
+pub(crate) fn entries_of(
+    folder: &Folder,
+    most: u64,
+    is_hidden: impl Fn(&OsStr) -> bool,
+    is_folder_link: impl Fn(&str) -> bool,
+) -> io::Result<Entries> {
+    let mut names: BTreeSet<OsString> = BTreeSet::new();
+    let mut omitted = 0;
+    for entry in folder.entries()? {
+        let name = entry?.name;
+        if is_hidden(&name) {
+            continue;
+        }
+        names.insert(name);
+        if names.len() as u64 > most {
+            names.pop_last();
+            omitted += 1;
+        }
+    }
+    let entries = names.into_iter().filter_map(|name| {
+        let stamp = folder.look(&name).ok()?;
+        let name = name.to_string_lossy();
+        // What can be asked for is shown as it is.
+        let name = match WorkspacePath::parse(&name) {
+            Ok(path) => path.to_string(),
+            Err(_) => shown(&name),
+        };
+        let kind = match stamp.kind() {
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Folder,
+            FileType::Symlink if is_folder_link(&name) => EntryKind::Folder,
+            FileType::Symlink => EntryKind::Link,
+            _ => EntryKind::Special,
+        };
+        let is_file = kind == EntryKind::File;
+        let size_bytes = if is_file { stamp.bytes } else { 0 };
+        Some(Entry { name, kind, size_bytes, executable: is_file && stamp.is_executable() })
+    });
+    Ok(Entries { entries: entries.collect(), omitted })
+}
+
 /// What belongs to the workspace, not to anybody who works in it.
 fn is_hidden(folder: &WorkspacePath, name: &OsStr) -> bool {
     let is_dotted = name.as_bytes().starts_with(b".");
@@ -166,7 +217,7 @@ fn is_hidden(folder: &WorkspacePath, name: &OsStr) -> bool {
 }
 
 /// What it means that something could not be opened.
-pub(super) fn failed(path: &WorkspacePath, cause: io::Error) -> WorkspaceError {
+pub(crate) fn failed(path: &WorkspacePath, cause: io::Error) -> WorkspaceError {
     let path = path.to_string();
     match cause.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT) => WorkspaceError::NotFound { path },
