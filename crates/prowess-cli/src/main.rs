@@ -15,6 +15,7 @@ mod source_file;
 mod terminal;
 mod tokens;
 mod toolkits;
+mod words;
 
 use std::error::Error;
 use std::io;
