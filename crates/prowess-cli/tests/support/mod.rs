@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod exec;
+pub(crate) mod terminal;
 
 use std::fs;
 use std::io::Write;
