@@ -59,6 +59,8 @@ pub struct Config {
     pub exec: toml::Table,
     /// `[files]`, for the tools to read that read files.
     pub files: toml::Table,
+    /// `[chat]`, for whoever talks with a model.
+    pub chat: toml::Table,
 }
 
 /// Why a `prowess.toml` could not be used.
@@ -102,6 +104,7 @@ struct File {
     runtime: toml::Table,
     exec: toml::Table,
     files: toml::Table,
+    chat: toml::Table,
 }
 
 #[derive(Deserialize, Default)]
@@ -159,8 +162,8 @@ impl Config {
     pub fn read(path: &Path, environment: &Environment) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|cause| ConfigError::Io { path: path.to_owned(), cause })?;
-        let File { skills, scan, remote, runtime, exec, files } =
-            toml::from_str(&text).map_err(|cause| ConfigError::Invalid {
+        let File { skills, scan, remote, runtime, exec, files, chat } = toml::from_str(&text)
+            .map_err(|cause| ConfigError::Invalid {
                 path: path.to_owned(),
                 cause: Box::new(cause),
             })?;
@@ -182,6 +185,7 @@ impl Config {
             runtime,
             exec,
             files,
+            chat,
             sources,
             index_origins: skills.index_origins,
             remote,

@@ -61,6 +61,7 @@ fn main() -> ExitCode {
     let form = cli.command.form();
     let outcome = match cli.command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
+        Command::Chat(arguments) => commands::chat::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Lint(arguments) => commands::lint::run(&arguments),
         Command::ReadProperties(arguments) => commands::read_properties::run(&arguments),
