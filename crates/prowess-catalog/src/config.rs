@@ -35,6 +35,9 @@ use crate::source::Trust;
 ///
 /// [remote]
 /// download_bytes = 67108864                # and the other fields of `RemoteLimits`
+///
+/// [chat]                                   # whom `prowess chat` talks with
+/// model = "ollama:qwen3"
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]

@@ -42,6 +42,9 @@ fn what_is_said_can_come_from_standard_input() {
     assert_eq!((run.code, run.stdout.as_str()), (0, "Seen.\n"), "{run:?}");
     assert_eq!(provider.messages(0)[1].1, "one\ntwo");
     assert!(provider.messages(0)[0].1.starts_with("Be kind."));
+    let run = chat(&sandbox, &provider, &["--prompt", "-"], "\n");
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("--prompt is empty"), "{run:?}");
 }
 
 #[test]

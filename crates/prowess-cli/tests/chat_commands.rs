@@ -56,6 +56,21 @@ fn a_skill_is_started_by_its_name() {
     assert!(format!("{:?}", given(3)).contains("The skill that is called help."));
 }
 
+/// Who can start a skill is decided by the engine: settings have a say too.
+#[test]
+fn skills_are_marked_as_the_engine_sees_them() {
+    let sandbox = project();
+    let provider = Provider::answering([]);
+    let settings = "[runtime.visibility]\ngreet = 'manual-only'\ndeploy = 'hidden'\n";
+    sandbox.write("home/prowess.toml", settings);
+    let run = chat(&sandbox, &provider, &["-p", "/skills"], "");
+    assert!(run.stdout.contains("/greet [whom]  (only you) Does greet."), "{run:?}");
+    assert!(!run.stdout.contains("deploy"), "{run:?}");
+    let run = chat(&sandbox, &provider, &["-p", "/deploy staging"], "");
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("there is no command and no skill 'deploy' ["), "{run:?}");
+}
+
 #[test]
 fn what_is_not_for_people_is_refused() {
     let sandbox = project();

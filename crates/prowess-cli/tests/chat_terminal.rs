@@ -4,12 +4,14 @@ mod support;
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
 use support::Sandbox;
 use support::chat::{chat, command, project, stored};
+use support::exec::Project;
 use support::provider::{Provider, Reply};
 use support::terminal::Terminal;
 
@@ -46,8 +48,7 @@ fn an_answer_appears_while_it_comes() {
     let sandbox = project();
     let provider = Provider::answering([
         Reply::call("load_skill", json!({"skill": "greet"})),
-        // Nothing comes at first.
-        Reply::slow(" one two three four five six seven", Duration::from_millis(400)),
+        Reply::slow("one two three four five six seven", Duration::from_millis(600)),
     ]);
     begin(&terminal, &sandbox, &provider.url, "--session s");
     enter(&terminal, "Count");
@@ -86,6 +87,7 @@ fn ctrl_c_ends_a_turn_and_keeps_the_session() {
     // At the prompt it warns first; what was typed is only discarded.
     terminal.wait_until("chat", is_ready);
     terminal.type_text("chat", "half a thought");
+    terminal.wait_until("chat", has("› half a thought"));
     terminal.press("chat", &["C-c"]);
     terminal.wait_until("chat", is_ready);
     terminal.press("chat", &["C-c"]);
@@ -96,6 +98,62 @@ fn ctrl_c_ends_a_turn_and_keeps_the_session() {
     // And in another process it goes on.
     let run = chat(&sandbox, &provider, &["--continue", "-p", "Once more"], "");
     assert_eq!((run.code, run.stdout.as_str()), (0, "Again.\n"), "{run:?}");
+}
+
+/// Ctrl-C reaches what runs in the sandbox too; what it came to is part of the session.
+#[test]
+fn ctrl_c_ends_a_command_of_a_skill() {
+    let test = "chat_terminal::ctrl_c_ends_a_command_of_a_skill";
+    let Some(terminal) = Terminal::new(test) else { return };
+    let Some(skills) = Project::new(test) else { return };
+    let provider = Provider::answering([
+        Reply::call("load_skill", json!({"skill": "demo"})),
+        Reply::call("skill_run", json!({"skill": "demo", "command": "sleep 300"})),
+        Reply::text("It was cut short."),
+    ]);
+    begin(&terminal, &skills.sandbox, &provider.url, "--session s");
+    enter(&terminal, "Sleep");
+    terminal.wait_until("chat", has("skill_run demo sleep 300"));
+    terminal.press("chat", &["C-c"]);
+    let lines = terminal.wait_until("chat", is_ready);
+    assert!(has("✗ skill_run demo sleep 300 … ")(&lines), "{lines:#?}");
+    assert!(has("The session is kept: ")(&lines), "{lines:#?}");
+    let roles = stored(&skills.sandbox, "s").1;
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant", "tool"]);
+    enter(&terminal, "/session");
+    terminal.wait_until("chat", has("The last turn has not come to its end"));
+    enter(&terminal, "/resume");
+    terminal.wait_until("chat", has("It was cut short."));
+}
+
+#[test]
+fn skills_that_change_meanwhile_are_noticed() {
+    let test = "chat_terminal::skills_that_change_meanwhile_are_noticed";
+    let Some(terminal) = Terminal::new(test) else { return };
+    let sandbox = project();
+    let provider = Provider::answering(["1.", "2."].map(Reply::text));
+    begin(&terminal, &sandbox, &provider.url, "--session s");
+    enter(&terminal, "Hello");
+    terminal.wait_until("chat", |lines| has("1.")(lines) && is_ready(lines));
+    let text = "---\nname: fresh\ndescription: Is new. Use it.\n---\nNew.\n";
+    sandbox.write("skills/fresh/SKILL.md", text);
+    for round in 1.. {
+        enter(&terminal, "/skills fresh");
+        let lines = terminal.wait_until("chat", |lines| {
+            let asked = lines.iter().filter(|line| line.as_str() == "› /skills fresh").count();
+            asked == round && is_ready(lines)
+        });
+        if has("/fresh  Is new. Use it.")(&lines) {
+            break;
+        }
+        assert!(round < 8, "nobody has noticed: {lines:#?}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    enter(&terminal, "Hello again");
+    terminal.wait_until("chat", |lines| has("2.")(lines) && is_ready(lines));
+    let told = provider.messages(1);
+    assert!(told[3].1.contains("fresh"), "the model is told: {told:?}");
+    assert!(!told[0].1.contains("fresh"), "where it can be cached: {told:?}");
 }
 
 #[test]
@@ -196,4 +254,49 @@ fn nothing_that_is_said_steers_the_terminal() {
     assert_ne!(terminal.title("chat"), "owned");
     assert!(lines[0].starts_with("Prowess with openai:test"), "nothing was cleared: {lines:#?}");
     assert!(has("\\u{1b}]2;owned\\u{7}")(&lines), "{lines:#?}");
+}
+
+/// Without the sizes of results, which hold how long a command ran.
+fn without_sizes(line: &str) -> &str {
+    match line.starts_with('⏺') {
+        true => line.rsplit_once(" (").map_or(line, |(line, _)| line),
+        false => line,
+    }
+}
+
+#[test]
+fn the_readme_shows_what_happens() {
+    let test = "chat_terminal::the_readme_shows_what_happens";
+    let Some(terminal) = Terminal::new(test) else { return };
+    let Some(skills) = Project::with_python(test) else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let (_, readme) = readme.split_once("cargo run -- chat --model openai:qwen3").unwrap();
+    let (_, shown) = readme.split_once("```text\n").unwrap();
+    let (shown, _) = shown.split_once("\n```").unwrap();
+    let shown: Vec<&str> = shown.lines().collect();
+    let command = "python3 scripts/fib.py 10 out/fib.txt";
+    let provider = Provider::answering([
+        Reply::call("load_skill", json!({"skill": "python-math"})),
+        Reply::call("skill_run", json!({"skill": "python-math", "command": command})),
+        Reply::text("The numbers are 0, 1, 1, 2, 3, 5, 8, 13, 21, 34."),
+    ]);
+    let examples = root.join("examples/skills").canonicalize().unwrap();
+    let path = skills.sandbox.path().display();
+    let line = format!(
+        "cd '{path}' && env -u PROWESS_SKILLS -u SKILLS_ROOT PROWESS_HOME='{path}/home' '{}' chat \
+         --model openai:qwen3 --base-url {} --source '{}' --no-default-roots --session numbers",
+        env!("CARGO_BIN_EXE_prowess"),
+        provider.url,
+        examples.display(),
+    );
+    terminal.begin("chat", &line);
+    terminal.wait_until("chat", is_ready);
+    let said = shown.iter().find_map(|line| line.strip_prefix("› ")).unwrap();
+    enter(&terminal, said);
+    let mut lines = terminal.wait_until("chat", |lines| has(" steps")(lines) && is_ready(lines));
+    lines.pop();
+    let lines: Vec<&str> = lines.iter().map(|line| without_sizes(line)).collect();
+    let shown: Vec<&str> = shown.iter().map(|line| without_sizes(line)).collect();
+    assert_eq!(lines, shown);
 }

@@ -36,8 +36,10 @@ impl Reply {
         Self::Text(bits, Duration::ZERO)
     }
 
+    /// A pause before each word.
     pub(crate) fn slow(text: &str, pause: Duration) -> Self {
-        Self::Text(text.split_inclusive(' ').map(str::to_owned).collect(), pause)
+        let bits = [""].into_iter().chain(text.split_inclusive(' '));
+        Self::Text(bits.map(str::to_owned).collect(), pause)
     }
 
     pub(crate) fn call(tool: &str, arguments: Value) -> Self {

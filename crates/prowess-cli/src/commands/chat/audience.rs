@@ -26,11 +26,11 @@ fn print(value: &Value) -> anyhow::Result<()> {
 }
 
 impl Audience {
-    /// How many characters a line has.
+    /// How many characters a line has at most.
     pub(super) fn width(&self) -> usize {
         match self {
             Self::People(screen) => screen.width(),
-            Self::Program => 100,
+            Self::Program => usize::MAX,
         }
     }
 

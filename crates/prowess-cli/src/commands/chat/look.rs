@@ -7,9 +7,9 @@ use prowess_runtime::{Message, PromptRequest, Role, Visibility};
 
 use super::complete::Names;
 use super::people::is_for_people;
-use super::talk::Talk;
+use super::talk::{Talk, UNFINISHED};
 use super::turn::Failure;
-use super::views::{Cost, Mark, SkillRow, Who, short};
+use super::views::{Cost, Mark, SkillRow, Who, again, short};
 use crate::commands::prompt::message_text;
 use crate::report::counted;
 use crate::terminal::safe_line;
@@ -105,8 +105,7 @@ impl Talk {
             }
         }
         if self.is_unfinished().await? {
-            lines
-                .push("The last turn has not come to its end: /resume goes on with it.".to_owned());
+            lines.push(UNFINISHED.to_owned());
         }
         Ok(lines.join("\n"))
     }
@@ -114,7 +113,6 @@ impl Talk {
     /// What somebody is told who leaves; nothing if nothing was said.
     pub(super) async fn farewell(&self) -> Option<String> {
         self.runtime().sessions().get(&self.session).await.ok()??;
-        let name = short(&self.session);
-        Some(format!("The session is kept: `prowess chat --session {name}` goes on."))
+        Some(format!("The session is kept: `{}` goes on.", again(&self.session)))
     }
 }

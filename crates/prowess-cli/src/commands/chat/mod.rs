@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::Context;
 use prowess_agent::{Agent, ProviderModel, RunLimits, SkillsMiddleware};
-use prowess_catalog::ConfigError;
+use prowess_catalog::{ConfigError, DEBOUNCE};
 use prowess_runtime::{Event, SessionKey};
 use prowess_workspace::Tier;
 
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
     parts.equipment.toolkits.executor = match arguments.executor {
         ExecutorArg::Local => executor(Tier::T2),
     };
-    let home = parts.home.clone();
+    let (home, catalog) = (parts.home.clone(), parts.catalog.clone());
     let choice = match choose(arguments, settings(&parts.finder, &home)?) {
         Ok(choice) => choice,
         Err(failure) => return refuse(&failure, form),
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
     let committed = Committed::default();
     let agent = agent(parts, model, &choice.system, &committed)?;
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let Some(session) = runtime.block_on(session(arguments, &agent))? else {
         let message = "there is no conversation to go on with yet; begin one without --continue";
         complain("unknown_session", message, form)?;
@@ -69,9 +69,24 @@ pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
     let outcome = match &arguments.prompt {
         Some(prompt) => {
             let line = said(prompt)?;
+            if line.trim().is_empty() {
+                complain("nothing_said", "--prompt is empty: there is nothing to say", form)?;
+                return Ok(Outcome::Usage);
+            }
             runtime.block_on(lines::one(&mut talk, &line, &mut audience()))
         }
-        None if is_watched && form == Form::Text => repl::run(&runtime, &mut talk, &home),
+        None if is_watched && form == Form::Text => {
+            // Skills are written while they are tried.
+            let watch = {
+                let _inside = runtime.enter();
+                catalog.watch(DEBOUNCE)
+            };
+            if let Err(error) = &watch {
+                let error = safe_line(&error.to_string());
+                anstream::eprintln!("Warning: skills that change are not noticed: {error}");
+            }
+            repl::run(&runtime, &mut talk, &home)
+        }
         None => runtime.block_on(lines::all(&mut talk, &mut audience())),
     };
     // What was acknowledged is stored; nobody waits for the rest.

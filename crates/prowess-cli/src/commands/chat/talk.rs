@@ -13,8 +13,12 @@ use super::line::{Command, Line, Place, read};
 use super::model::Choice;
 use super::people::{Refused, startable};
 use super::turn::{Began, Committed, Ended, Failure, follow};
-use super::views::{self, short};
+use super::views;
 use crate::terminal::safe_line;
+
+/// What somebody is offered whose last turn was cut short.
+pub(super) const UNFINISHED: &str =
+    "The last turn has not come to its end: /resume goes on with it.";
 
 /// A conversation.
 pub(super) struct Talk {
@@ -197,10 +201,8 @@ impl Talk {
                 Next::Failed
             }
         };
-        let name = short(&self.session);
-        audience.note(&format!(
-            "The session is kept: /resume, or later `prowess chat --session {name}`, goes on."
-        ))?;
+        let again = views::again(&self.session);
+        audience.note(&format!("The session is kept: /resume, or later `{again}`, goes on."))?;
         Ok(next)
     }
 
@@ -274,7 +276,12 @@ impl Talk {
         }
         let state = self.runtime().state(&self.session, self.agent.name()).await?;
         let count = self.messages().await?.len();
-        Ok(views::session(&self.session, &state, count, &self.choice.name.to_string()))
+        let model = self.choice.name.to_string();
+        let mut text = views::session(&self.session, &state, count, &model);
+        if self.is_unfinished().await? {
+            text += &format!("\n{UNFINISHED}");
+        }
+        Ok(text)
     }
 
     fn move_to(&mut self, session: SessionKey) {

@@ -1,5 +1,7 @@
 //! What commands answer. All texts are safe for a terminal.
 
+use std::borrow::Cow;
+
 use prowess_runtime::{SessionKey, SessionState, SessionSummary};
 
 use super::line::COMMANDS;
@@ -151,6 +153,14 @@ pub(super) fn short(key: &SessionKey) -> String {
     safe_line(&if is_own { key.session().to_owned() } else { key.to_string() })
 }
 
+/// What goes on with a session in another process.
+pub(super) fn again(key: &SessionKey) -> String {
+    let name = short(key);
+    // No name holds what cannot be quoted.
+    let quoted = shlex::try_quote(&name).map_or_else(|_| name.clone(), Cow::into_owned);
+    format!("prowess chat --session {quoted}")
+}
+
 /// `/session`
 pub(super) fn session(
     key: &SessionKey,
@@ -258,6 +268,18 @@ mod tests {
         };
         insta::assert_snapshot!(tokens(cost));
         insta::assert_snapshot!("coming", tokens(Cost { coming: 2, ..cost }));
+    }
+
+    #[test]
+    fn a_session_is_named_so_that_a_shell_takes_it() {
+        for (key, expected) in [
+            ("work", "prowess chat --session work"),
+            ("prowess/local/work", "prowess chat --session work"),
+            ("shop/alice/42", "prowess chat --session shop/alice/42"),
+            ("a b; c", "prowess chat --session 'a b; c'"),
+        ] {
+            assert_eq!(again(&key.parse().unwrap()), expected);
+        }
     }
 
     #[test]
