@@ -180,6 +180,16 @@ fn a_failure_is_told_and_the_session_is_kept() {
     assert_eq!(stored(&sandbox, "broken").1, ["user", "assistant"], "said once");
 }
 
+#[test]
+fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
+    let sandbox = project();
+    let provider = Provider::answering([Reply::Cut("Half an ans".to_owned())]);
+    let run = chat(&sandbox, &provider, &["-p", "Hello"], "");
+    assert_eq!((run.code, run.stdout.as_str()), (1, "Half an ans\n"), "{run:?}");
+    assert!(run.stderr.starts_with("! the answer is as long as it may be; "), "{run:?}");
+    assert!(!run.stderr.contains("/resume"), "there is nothing to go on with: {run:?}");
+}
+
 /// A skill that goes between `/load` and the turn: the turn does not begin, and the next one does.
 #[test]
 fn a_failure_before_a_turn_sends_nothing() {

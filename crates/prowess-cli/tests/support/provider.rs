@@ -26,6 +26,8 @@ pub(crate) enum Reply {
     Calls(Vec<(String, Value)>),
     /// A text that never ends.
     Endless(String),
+    /// A text that is as long as it may be.
+    Cut(String),
     /// A failure.
     Status(u16, String),
 }
@@ -158,6 +160,10 @@ fn serve(
         }
         Reply::Thought(thought, text) => {
             say(json!({"reasoning_content": thought}), None)?;
+            say(json!({"content": text}), None)?;
+        }
+        Reply::Cut(text) => {
+            finish = "length";
             say(json!({"content": text}), None)?;
         }
         Reply::Calls(calls) => {

@@ -6,9 +6,9 @@ use prowess_agent::AgentEvent;
 use prowess_runtime::Event;
 use serde_json::{Value, json};
 
+use super::failure::Failure;
 use super::fold::unfolded;
 use super::screen::Screen;
-use super::turn::Failure;
 use crate::report::json_line;
 
 /// Who follows a conversation.

@@ -193,7 +193,7 @@ fn figures(usage: Usage, steps: usize) -> String {
 }
 
 /// Why a turn is over, if not because the model has said its last word.
-pub(super) fn unfinished(stop: &StopReason) -> Option<String> {
+fn unfinished(stop: &StopReason) -> Option<String> {
     Some(match stop {
         StopReason::Answered(FinishReason::Stop | FinishReason::ToolCalls) | StopReason::Ended => {
             return None;

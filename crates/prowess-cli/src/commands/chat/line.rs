@@ -27,13 +27,17 @@ pub(super) enum Line {
     Nothing,
     /// A message to the model.
     Say(String),
-    /// A command.
+    /// A command that answers.
     Command(Command),
     /// A skill, and its arguments; or a typo.
     Skill { name: String, arguments: String },
+    /// Go on with the last turn.
+    Resume,
+    /// Leave.
+    Quit,
 }
 
-/// A command.
+/// A command that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Help,
@@ -42,9 +46,7 @@ pub(super) enum Command {
     Unload(String),
     Tokens,
     Session(Place),
-    Resume,
     Expand(usize),
-    Quit,
 }
 
 /// Which session.
@@ -97,12 +99,12 @@ pub(super) fn read(line: &str) -> Result<Line, Misuse> {
     if word.is_empty() || is_path {
         return Ok(Line::Say(line.to_owned()));
     }
-    let alone = |command: &'static str, meant: Command| match rest {
+    let alone = |command: &'static str, meant: Line| match rest {
         "" => Ok(meant),
         _ => Err(Misuse::Usage(command)),
     };
     Ok(Line::Command(match word {
-        "help" | "?" => alone("help", Command::Help)?,
+        "help" | "?" => return alone("help", Line::Command(Command::Help)),
         "skills" => Command::Skills(rest.to_owned()),
         "load" => {
             let (skill, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -110,14 +112,14 @@ pub(super) fn read(line: &str) -> Result<Line, Misuse> {
             Command::Load { skill, arguments }
         }
         "unload" => Command::Unload(named(rest, "unload")?),
-        "tokens" => alone("tokens", Command::Tokens)?,
+        "tokens" => return alone("tokens", Line::Command(Command::Tokens)),
         "session" => Command::Session(match rest {
             "" => Place::Here,
             "list" => Place::List,
             "new" => Place::New,
             other => Place::Other(other.parse().map_err(Misuse::Session)?),
         }),
-        "resume" => alone("resume", Command::Resume)?,
+        "resume" => return alone("resume", Line::Resume),
         "expand" => Command::Expand(match rest {
             "" => 1,
             count => match count.parse() {
@@ -125,7 +127,7 @@ pub(super) fn read(line: &str) -> Result<Line, Misuse> {
                 Ok(count) => count,
             },
         }),
-        "quit" | "exit" => alone("quit", Command::Quit)?,
+        "quit" | "exit" => return alone("quit", Line::Quit),
         name => {
             return Ok(Line::Skill { name: name.to_owned(), arguments: rest.to_owned() });
         }
@@ -204,11 +206,11 @@ mod tests {
             ("/session new", session(Place::New)),
             ("/session work", session(Place::Other("work".parse().unwrap()))),
             ("/session a/b/c", session(Place::Other("a/b/c".parse().unwrap()))),
-            ("/resume", Line::Command(Command::Resume)),
+            ("/resume", Line::Resume),
             ("/expand", Line::Command(Command::Expand(1))),
             ("/expand 3", Line::Command(Command::Expand(3))),
-            ("/quit", Line::Command(Command::Quit)),
-            ("/exit", Line::Command(Command::Quit)),
+            ("/quit", Line::Quit),
+            ("/exit", Line::Quit),
             ("/deploy", skill("deploy", "")),
             ("/deploy to\nstaging", skill("deploy", "to\nstaging")),
             ("/deploy@team/tools now", skill("deploy@team/tools", "now")),
@@ -250,7 +252,10 @@ mod tests {
                 true => format!("/{name} deploy"),
                 false => format!("/{name}"),
             };
-            assert!(matches!(read(&line), Ok(Line::Command(_))), "{line}");
+            assert!(
+                !matches!(read(&line), Err(_) | Ok(Line::Skill { .. } | Line::Say(_))),
+                "{line}"
+            );
         }
     }
 

@@ -6,9 +6,9 @@ use prowess_catalog::CatalogSkill;
 use prowess_runtime::{Message, PromptRequest, Role, Visibility};
 
 use super::complete::Names;
+use super::failure::Failure;
 use super::people::is_for_people;
 use super::talk::{Talk, UNFINISHED};
-use super::turn::Failure;
 use super::views::{Cost, Mark, SkillRow, Who, again, short};
 use crate::commands::prompt::message_text;
 use crate::report::counted;

@@ -2,6 +2,7 @@
 
 mod audience;
 mod complete;
+mod failure;
 mod fold;
 mod line;
 mod lines;
@@ -25,10 +26,11 @@ use prowess_runtime::{Event, SessionKey};
 use prowess_workspace::Tier;
 
 use self::audience::Audience;
+use self::failure::Failure;
 use self::model::{ChatSettings, EXAMPLES, choose};
 use self::screen::Screen;
 use self::talk::{Talk, fresh, last_session};
-use self::turn::{Committed, Failure};
+use self::turn::Committed;
 use crate::Outcome;
 use crate::cli::{ChatArgs, ExecutorArg};
 use crate::engine::Parts;

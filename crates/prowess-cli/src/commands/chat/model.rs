@@ -5,7 +5,7 @@ use prowess_agent::{
 };
 use serde::Deserialize;
 
-use super::turn::Failure;
+use super::failure::Failure;
 use crate::cli::ChatArgs;
 
 /// What the model is told first, unless somebody says something else.

@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style};
 use indicatif::ProgressBar;
 use prowess_agent::AgentEvent;
 
+use super::failure::Failure;
 use super::fold::{Fold, Folded, Shown};
-use super::turn::Failure;
 use crate::terminal::{safe, safe_line};
 
 const DIM: Style = Style::new().dimmed();

@@ -1,18 +1,20 @@
 //! A conversation: what is typed, and what comes of it.
 
-use prowess_agent::{Agent, AgentError, CancellationToken, RunRequest, RunStream, StopReason};
+use prowess_agent::{
+    Agent, AgentError, CancellationToken, FinishReason, RunRequest, RunStream, StopReason,
+};
 use prowess_catalog::Snapshot;
 use prowess_runtime::{
-    Change, InvalidSessionKey, LoadRequest, Message, Role, Runtime, RuntimeError, SessionKey,
-    StoreError, TurnRequest,
+    Change, InvalidSessionKey, LoadRequest, Message, Role, Runtime, SessionKey, StoreError,
+    TurnRequest,
 };
 
 use super::audience::Audience;
-use super::fold::unfinished;
+use super::failure::Failure;
 use super::line::{Command, Line, Place, read};
 use super::model::Choice;
-use super::people::{Refused, startable};
-use super::turn::{Began, Committed, Ended, Failure, follow};
+use super::people::startable;
+use super::turn::{Began, Committed, Ended, follow};
 use super::views;
 use crate::terminal::safe_line;
 
@@ -41,30 +43,6 @@ pub(super) enum Next {
     Interrupted,
     /// Somebody wants to leave.
     Leave,
-}
-
-impl From<RuntimeError> for Failure {
-    fn from(error: RuntimeError) -> Self {
-        Self::new(error.code(), error)
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::new(error.code(), error)
-    }
-}
-
-impl From<InvalidSessionKey> for Failure {
-    fn from(error: InvalidSessionKey) -> Self {
-        Self::new("invalid_session", error)
-    }
-}
-
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
-        Self::new(refused.code(), refused)
-    }
 }
 
 impl Talk {
@@ -98,8 +76,8 @@ impl Talk {
         let failure = match read(line) {
             Ok(Line::Nothing) => return Ok(Next::On),
             Ok(Line::Say(text)) => return self.say(text, None, audience).await,
-            Ok(Line::Command(Command::Quit)) => return Ok(Next::Leave),
-            Ok(Line::Command(Command::Resume)) => return self.resume(line, audience).await,
+            Ok(Line::Quit) => return Ok(Next::Leave),
+            Ok(Line::Resume) => return self.resume(line, audience).await,
             Ok(Line::Command(command)) => match self.answer(command, audience).await {
                 Ok(text) => {
                     audience.answer(line.trim(), &text)?;
@@ -187,8 +165,11 @@ impl Talk {
             Ended::Left => Next::Interrupted,
             Ended::Over(outcome) => match outcome.stop {
                 StopReason::Cancelled => Next::Interrupted,
-                stop if unfinished(&stop).is_some() => Next::Failed,
-                _ => return Ok(Next::On),
+                // There is nothing to go on with: the model has said something.
+                StopReason::Answered(FinishReason::Stop | FinishReason::ToolCalls)
+                | StopReason::Ended => return Ok(Next::On),
+                StopReason::Answered(_) => return Ok(Next::Failed),
+                _ => Next::Failed,
             },
             Ended::Failed(error, Began::No) => {
                 let failure = self.failure(&error);
@@ -241,8 +222,6 @@ impl Talk {
             Command::Tokens => views::tokens(self.cost().await?),
             Command::Session(place) => self.go(place).await?,
             Command::Expand(count) => audience.unfolded(count),
-            // They are more than an answer.
-            Command::Resume | Command::Quit => String::new(),
         })
     }
 

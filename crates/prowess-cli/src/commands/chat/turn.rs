@@ -1,33 +1,12 @@
 //! A turn from its beginning to its end, whatever happens.
 
-use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prowess_agent::{AgentError, AgentEvent, CancellationToken, RunOutcome, RunStream};
 use prowess_runtime::Event;
-use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::audience::Audience;
-
-/// What went wrong, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Failure {
-    pub(super) code: String,
-    pub(super) message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) hint: Option<String>,
-}
-
-impl Failure {
-    pub(super) fn new(code: &str, message: impl Display) -> Self {
-        Self { code: code.to_owned(), message: message.to_string(), hint: None }
-    }
-
-    pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
-    }
-}
 
 /// What the engine has committed and nobody was told yet.
 pub(super) type Committed = Arc<Mutex<Vec<Event>>>;
