@@ -32,7 +32,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// Say this, print the answer, and leave; `-` reads it from standard input.
+    /// Say this, print the answer, and leave; `-` reads a message from standard input.
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) prompt: Option<String>,
 

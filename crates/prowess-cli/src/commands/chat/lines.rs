@@ -14,13 +14,32 @@ use crate::Outcome;
 /// Somebody has ended it, as shells say it.
 const INTERRUPTED: u8 = 130;
 
+/// One thing to say.
+pub(super) enum Said {
+    /// Somebody has typed it: a message, a command, or a skill.
+    Typed(String),
+    /// It was read somewhere: a message.
+    Read(String),
+}
+
+impl Said {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Typed(text) | Self::Read(text) => text,
+        }
+    }
+}
+
 /// Says one thing.
 pub(super) async fn one(
     talk: &mut Talk,
-    line: &str,
+    said: Said,
     audience: &mut Audience,
 ) -> anyhow::Result<Outcome> {
-    Ok(outcome(talk.enter(line, audience).await?))
+    Ok(outcome(match said {
+        Said::Typed(line) => talk.enter(&line, audience).await?,
+        Said::Read(text) => talk.say(text, None, audience).await?,
+    }))
 }
 
 /// Says line after line, until one fails.

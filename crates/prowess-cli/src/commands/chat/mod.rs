@@ -27,6 +27,7 @@ use prowess_workspace::Tier;
 
 use self::audience::Audience;
 use self::failure::Failure;
+use self::lines::Said;
 use self::model::{ChatSettings, EXAMPLES, choose};
 use self::screen::Screen;
 use self::talk::{Talk, fresh, last_session};
@@ -70,12 +71,12 @@ pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
     };
     let outcome = match &arguments.prompt {
         Some(prompt) => {
-            let line = said(prompt)?;
-            if line.trim().is_empty() {
+            let said = said(prompt)?;
+            if said.text().trim().is_empty() {
                 complain("nothing_said", "--prompt is empty: there is nothing to say", form)?;
                 return Ok(Outcome::Usage);
             }
-            runtime.block_on(lines::one(&mut talk, &line, &mut audience()))
+            runtime.block_on(lines::one(&mut talk, said, &mut audience()))
         }
         None if is_watched && form == Form::Text => {
             // Skills are written while they are tried.
@@ -136,14 +137,15 @@ async fn session(arguments: &ChatArgs, agent: &Agent) -> anyhow::Result<Option<S
     })
 }
 
-/// What is said; `-` stands for standard input.
-fn said(prompt: &str) -> anyhow::Result<String> {
+/// What `--prompt` says. Standard input is a message, whatever it begins with: it may be the text
+/// of others, who must not start a skill that only people start.
+fn said(prompt: &str) -> anyhow::Result<Said> {
     if prompt != "-" {
-        return Ok(prompt.to_owned());
+        return Ok(Said::Typed(prompt.to_owned()));
     }
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("standard input")?;
-    Ok(text)
+    Ok(Said::Read(text))
 }
 
 /// Says why there is no model, and how to name one.

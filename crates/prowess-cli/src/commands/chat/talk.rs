@@ -114,7 +114,7 @@ impl Talk {
     }
 
     /// Begins a turn.
-    async fn say(
+    pub(super) async fn say(
         &mut self,
         text: String,
         load: Option<LoadRequest>,
