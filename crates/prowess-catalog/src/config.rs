@@ -35,6 +35,9 @@ use crate::source::Trust;
 ///
 /// [remote]
 /// download_bytes = 67108864                # and the other fields of `RemoteLimits`
+///
+/// [chat]                                   # whom `prowess chat` talks with
+/// model = "ollama:qwen3"
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -61,6 +64,8 @@ pub struct Config {
     pub files: toml::Table,
     /// `[workspace]`, for the tools to read that keep what commands write.
     pub workspace: toml::Table,
+    /// `[chat]`, for whoever talks with a model.
+    pub chat: toml::Table,
 }
 
 /// Why a `prowess.toml` could not be used.
@@ -105,6 +110,7 @@ struct File {
     exec: toml::Table,
     files: toml::Table,
     workspace: toml::Table,
+    chat: toml::Table,
 }
 
 #[derive(Deserialize, Default)]
@@ -162,8 +168,8 @@ impl Config {
     pub fn read(path: &Path, environment: &Environment) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|cause| ConfigError::Io { path: path.to_owned(), cause })?;
-        let File { skills, scan, remote, runtime, exec, files, workspace } = toml::from_str(&text)
-            .map_err(|cause| ConfigError::Invalid {
+        let File { skills, scan, remote, runtime, exec, files, workspace, chat } =
+            toml::from_str(&text).map_err(|cause| ConfigError::Invalid {
                 path: path.to_owned(),
                 cause: Box::new(cause),
             })?;
@@ -186,6 +192,7 @@ impl Config {
             exec,
             files,
             workspace,
+            chat,
             sources,
             index_origins: skills.index_origins,
             remote,

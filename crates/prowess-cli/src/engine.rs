@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use prowess_catalog::{FileContent, Snapshot};
+use prowess_catalog::{Catalog, FileContent, Snapshot};
 use prowess_runtime::{Dialect, Runtime, RuntimeBuilder, Settings};
 use prowess_store::SqliteSessions;
 
@@ -47,12 +47,63 @@ fn beside(config: Option<&Path>, word: String) -> String {
     }
 }
 
-/// With sessions and content in Prowess' own home.
-fn stored(engine: RuntimeBuilder, home: PathBuf) -> anyhow::Result<RuntimeBuilder> {
-    let database = home.join("prowess.db");
-    let sessions = SqliteSessions::open(&database)
-        .with_context(|| format!("cannot open {}", database.display()))?;
-    Ok(engine.sessions(Arc::new(sessions)).content(Arc::new(FileContent::new(home))))
+/// Sessions and content in Prowess' own home.
+struct Stores {
+    sessions: SqliteSessions,
+    content: FileContent,
+}
+
+impl Stores {
+    fn open(home: &Path) -> anyhow::Result<Self> {
+        let database = home.join("prowess.db");
+        let sessions = SqliteSessions::open(&database)
+            .with_context(|| format!("cannot open {}", database.display()))?;
+        Ok(Self { sessions, content: FileContent::new(home) })
+    }
+
+    fn give(self, engine: RuntimeBuilder) -> RuntimeBuilder {
+        engine.sessions(Arc::new(self.sessions)).content(Arc::new(self.content))
+    }
+}
+
+/// What an engine on its embedded defaults is made of.
+pub(crate) struct Parts {
+    pub(crate) finder: Finder,
+    pub(crate) home: PathBuf,
+    pub(crate) catalog: Catalog,
+    pub(crate) dialect: Dialect,
+    pub(crate) settings: Settings,
+    pub(crate) equipment: Equipment,
+}
+
+/// What an engine has besides its skills and words: sessions, content, tools.
+pub(crate) struct Equipment {
+    pub(crate) toolkits: Toolkits,
+    stores: Stores,
+}
+
+impl Parts {
+    pub(crate) fn open(
+        arguments: &CatalogArgs,
+        asked: Option<&DialectArgs>,
+    ) -> anyhow::Result<Self> {
+        let finder = Finder::new(arguments)?;
+        let (dialect, settings) =
+            dialect(&finder, asked.and_then(|asked| asked.dialect.as_deref()))?;
+        let home = finder.home.clone().context("there is no home; set PROWESS_HOME")?;
+        let toolkits = Toolkits::open(&finder, &home)?;
+        let catalog = finder.refreshed();
+        let equipment = Equipment { toolkits, stores: Stores::open(&home)? };
+        Ok(Self { finder, home, catalog, dialect, settings, equipment })
+    }
+}
+
+impl Equipment {
+    /// Gives all of it to an engine.
+    pub(crate) fn give(self, engine: RuntimeBuilder) -> RuntimeBuilder {
+        let engine = self.toolkits.give(self.stores.give(engine));
+        engine.token_counter(Arc::new(tokens::count))
+    }
 }
 
 /// The engine, and what waits for it.
@@ -66,18 +117,10 @@ impl LocalEngine {
         arguments: &CatalogArgs,
         asked: Option<&DialectArgs>,
     ) -> anyhow::Result<Self> {
-        let finder = Finder::new(arguments)?;
-        let (dialect, settings) =
-            dialect(&finder, asked.and_then(|asked| asked.dialect.as_deref()))?;
-        let home = finder.home.clone().context("there is no home; set PROWESS_HOME")?;
-        let toolkits = Toolkits::open(&finder, &home)?;
-        let engine = stored(Runtime::builder(finder.refreshed()), home)?;
-        let runtime = toolkits
-            .give(engine)
-            .dialect(dialect)
-            .settings(settings)
-            .token_counter(Arc::new(tokens::count))
-            .build()?;
+        let Parts { finder, catalog, dialect, settings, equipment, .. } =
+            Parts::open(arguments, asked)?;
+        let engine = equipment.give(Runtime::builder(catalog));
+        let runtime = engine.dialect(dialect).settings(settings).build()?;
         Ok(Self { runtime, finder })
     }
 
@@ -95,7 +138,7 @@ impl LocalEngine {
         change(&mut toolkits, &catalog.snapshot());
         let mut engine = Runtime::builder(catalog);
         if is_kept {
-            engine = stored(engine, home)?;
+            engine = Stores::open(&home)?.give(engine);
         }
         let runtime = toolkits.give(engine).build()?;
         Ok(Self { runtime, finder })

@@ -15,6 +15,7 @@ mod source_file;
 mod terminal;
 mod tokens;
 mod toolkits;
+mod words;
 
 use std::error::Error;
 use std::io;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     let form = cli.command.form();
     let outcome = match cli.command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
+        Command::Chat(arguments) => commands::chat::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Lint(arguments) => commands::lint::run(&arguments),
         Command::ReadProperties(arguments) => commands::read_properties::run(&arguments),

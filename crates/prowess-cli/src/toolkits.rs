@@ -25,7 +25,7 @@ pub(crate) struct Toolkits {
 impl Toolkits {
     /// As the user's own `prowess.toml` says.
     pub(crate) fn open(finder: &Finder, home: &Path) -> anyhow::Result<Self> {
-        let own = own_config(finder, home)?;
+        let own = own_config(finder, home, &["exec", "files", "workspace"])?;
         let place = || own.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
         let workspace = WorkspaceSettings::from_table(own.workspace.clone()).with_context(place)?;
         let artifacts = FileArtifacts::new(home.join("artifacts"));
@@ -59,16 +59,23 @@ pub(crate) fn executor(best: Tier) -> LocalExecutor {
     LocalExecutor::builder().best_tier(best).build()
 }
 
-/// The `prowess.toml` in Prowess' own home. How commands run, a project does not decide: it may have
-/// been cloned from anywhere, and could let itself out.
-fn own_config(finder: &Finder, home: &Path) -> anyhow::Result<Config> {
+/// The `prowess.toml` in Prowess' own home, for these sections of it. How commands run and whom a
+/// conversation is sent to, a project does not decide: it may have been cloned from anywhere, and
+/// could let itself out.
+pub(crate) fn own_config(
+    finder: &Finder,
+    home: &Path,
+    sections: &[&str],
+) -> anyhow::Result<Config> {
     let own = home.join("prowess.toml");
     if finder.config.path.as_deref() == Some(&own) {
         return Ok(finder.config.clone());
     }
-    let Config { path, exec, files, workspace, .. } = &finder.config;
-    for (section, table) in [("exec", exec), ("files", files), ("workspace", workspace)] {
-        if let (Some(path), false) = (path, table.is_empty()) {
+    let Config { path, exec, files, workspace, chat, .. } = &finder.config;
+    let tables = [("exec", exec), ("files", files), ("workspace", workspace), ("chat", chat)];
+    for (section, table) in tables {
+        let is_left_out = sections.contains(&section) && !table.is_empty();
+        if let (Some(path), true) = (path, is_left_out) {
             anstream::eprintln!(
                 "Warning: {}: [{section}] counts only in {}; it is left out",
                 safe_line(&path.display().to_string()),

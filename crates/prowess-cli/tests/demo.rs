@@ -3,11 +3,12 @@
 mod support;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 use support::exec::{Project, is_there, set_mode};
+use support::terminal::Terminal;
 use support::{Run, Sandbox, skip};
 
 const MODES: [&str; 3] = ["session", "turn", "once"];
@@ -340,70 +341,13 @@ fn without_namespaces_the_numbers_are_the_same() {
     }
 }
 
-/// So long may the demo take on a terminal, pauses included.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// A usual terminal.
-const ROWS: usize = 24;
-
-/// A server of tmux of its own, which goes with the test.
-struct Terminal {
-    sandbox: Sandbox,
-}
-
-impl Terminal {
-    fn tmux(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new("tmux");
-        command.arg("-u").arg("-S").arg(self.sandbox.path().join("socket"));
-        command.args(["-f", "/dev/null"]).args(arguments);
-        command.env_remove("TMUX").env_remove("NO_COLOR").stdin(Stdio::null());
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Begins the demo in a terminal of its own.
-    fn begin(&self, name: &str, environment: &str) {
-        let (binary, rows) = (env!("CARGO_BIN_EXE_prowess"), ROWS.to_string());
-        // The terminal stays when the demo is over.
-        let command = format!("{environment} '{binary}' demo; echo exit $?; exec sleep 600");
-        self.tmux(&["new-session", "-d", "-s", name, "-x", "80", "-y", &rows, &command]);
-    }
-
-    /// The lines of a terminal, from the first to the last one that is used.
-    fn lines(&self, name: &str, options: &[&str]) -> Vec<String> {
-        let all = self.tmux(&[&["capture-pane", "-p", "-t", name], options].concat());
-        let mut lines: Vec<String> = all.lines().map(|line| line.trim_end().to_owned()).collect();
-        while lines.last().is_some_and(String::is_empty) {
-            lines.pop();
-        }
-        lines
-    }
-
-    fn wait(&self, name: &str) -> Duration {
-        let began = Instant::now();
-        while self.lines(name, &[]).last().is_none_or(|line| line != "exit 0") {
-            assert!(began.elapsed() < PATIENCE, "{:?}", self.lines(name, &["-S", "-"]));
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        began.elapsed()
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let socket = self.sandbox.path().join("socket");
-        let _ = Command::new("tmux").arg("-S").arg(socket).arg("kill-server").output();
-    }
-}
-
 #[test]
 fn it_looks_good_in_a_real_terminal() {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        return skip("demo::it_looks_good_in_a_real_terminal", "there is no tmux");
-    }
-    let terminal = Terminal { sandbox: Sandbox::new() };
-    terminal.begin("colours", "");
-    terminal.begin("plain", "NO_COLOR=1");
+    let test = "demo::it_looks_good_in_a_real_terminal";
+    let Some(terminal) = Terminal::new(test) else { return };
+    let demo_there = format!("'{}' demo", env!("CARGO_BIN_EXE_prowess"));
+    terminal.begin("colours", &demo_there);
+    terminal.begin("plain", &format!("NO_COLOR=1 {demo_there}"));
     let took = terminal.wait("colours");
     terminal.wait("plain");
     assert!(took > Duration::from_secs(2), "nobody can read that: {took:?}");

@@ -227,6 +227,16 @@ impl Runtime {
         self.inner.skills_of(session, agent).await.1.snapshot.clone()
     }
 
+    /// How far a skill shows itself to an agent of a session.
+    pub fn visibility(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        skill: &CatalogSkill,
+    ) -> Visibility {
+        self.inner.visibilities.of(&scope_of(session, agent), skill)
+    }
+
     /// Changes the state of an agent from outside, such as with a state of another system. All of
     /// the changes, or none.
     pub async fn change(

@@ -1,9 +1,11 @@
 //! What can be typed.
 
+mod chat;
 mod engine;
 mod exec;
 mod source;
 
+pub(crate) use chat::{ChatArgs, ExecutorArg};
 pub(crate) use engine::{
     BudgetArgs, CallArgs, DemoArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs,
     SessionCommand, SessionImportArgs, SessionShowArgs,
@@ -44,6 +46,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Play a session with skills: no key, no network, no set-up.
     Demo(DemoArgs),
+    /// Talk with a model that has skills.
+    Chat(ChatArgs),
     /// Say whether skills are valid, in the words of the reference library.
     Validate(ValidateArgs),
     /// Check skills and show what is wrong, where, and what to do about it.
@@ -314,6 +318,7 @@ impl Command {
     pub(crate) fn form(&self) -> Form {
         Form::of_flag(match self {
             Self::Demo(arguments) => arguments.json,
+            Self::Chat(arguments) => arguments.json,
             Self::Validate(arguments) => arguments.json,
             Self::Lint(arguments) => arguments.format() == Format::Json,
             Self::ReadProperties(arguments) => arguments.json,

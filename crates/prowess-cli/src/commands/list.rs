@@ -14,6 +14,7 @@ use crate::progress;
 use crate::report;
 use crate::terminal::safe_line;
 use crate::tokens;
+use crate::words::size;
 
 /// About so many characters are a token.
 const CHARS_PER_TOKEN: usize = 4;
@@ -111,14 +112,6 @@ fn print_table(table: &[Vec<String>]) -> anyhow::Result<()> {
     // Every cell is safe and has no colour: nothing to adapt to the terminal.
     std::io::stdout().write_all(out.as_bytes())?;
     Ok(())
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),
-        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
-    }
 }
 
 fn estimated_tokens(skill: &CatalogSkill) -> usize {

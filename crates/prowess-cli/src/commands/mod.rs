@@ -3,6 +3,7 @@
 pub(crate) mod budget;
 pub(crate) mod cache;
 pub(crate) mod call;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod create;
 pub(crate) mod demo;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use prowess_catalog::{ReadError, TreeDigest};
 use prowess_format::Level;
 use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 use serde_json::{Value, json};
 
 use super::{Identity, Report};
@@ -44,27 +44,36 @@ pub(crate) fn set_tree_digest(value: &mut Value, tree_digest: &Result<TreeDigest
 
 /// Prints a value and a line break.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut out = Vec::new();
-    let formatter = AsciiFormatter { pretty: PrettyFormatter::with_indent(b"  ") };
-    value.serialize(&mut Serializer::with_formatter(&mut out, formatter))?;
-    out.push(b'\n');
+    let out = in_ascii(value, PrettyFormatter::with_indent(b"  "))?;
     io::stdout().write_all(&out)?;
     Ok(())
 }
 
-/// Pretty JSON in which nothing but printable ASCII appears.
-struct AsciiFormatter {
-    pretty: PrettyFormatter<'static>,
+/// A value on one line, with its line break.
+pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<Vec<u8>> {
+    in_ascii(value, CompactFormatter)
+}
+
+fn in_ascii(value: &impl Serialize, layout: impl Formatter) -> anyhow::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut out, AsciiFormatter { layout }))?;
+    out.push(b'\n');
+    Ok(out)
+}
+
+/// JSON in which nothing but printable ASCII appears.
+struct AsciiFormatter<F> {
+    layout: F,
 }
 
 macro_rules! delegate {
     ($($method:ident ($($argument:ident: $kind:ty),*);)+) => {
         $(fn $method<W: ?Sized + Write>(&mut self, writer: &mut W $(, $argument: $kind)*)
-            -> io::Result<()> { self.pretty.$method(writer $(, $argument)*) })+
+            -> io::Result<()> { self.layout.$method(writer $(, $argument)*) })+
     };
 }
 
-impl Formatter for AsciiFormatter {
+impl<F: Formatter> Formatter for AsciiFormatter<F> {
     delegate! {
         begin_array();
         end_array();

@@ -10,7 +10,7 @@ use prowess_format::{Diagnostic, Digest, Level};
 
 use crate::cli::Format;
 
-pub(crate) use json::{print_json, set_tree_digest};
+pub(crate) use json::{json_line, print_json, set_tree_digest};
 
 /// What a run of the linter found.
 #[derive(Debug, Default)]

@@ -2,7 +2,10 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod chat;
 pub(crate) mod exec;
+pub(crate) mod provider;
+pub(crate) mod terminal;
 
 use std::fs;
 use std::io::Write;

@@ -5,7 +5,6 @@ mod ran;
 mod screen;
 mod script;
 mod shop;
-mod words;
 mod workshop;
 
 use std::io::Write;

@@ -12,12 +12,12 @@ use prowess_runtime::{LoadMode, Message, ToolCall, Usage};
 
 use super::ran::Ran;
 use super::shop::{Shop, euros};
-use super::words::{cut, grouped, wrapped};
 use super::{Happening, Played};
 use crate::replay::{LEAST, mode_name};
 use crate::report::counted;
 use crate::terminal::safe_line;
 use crate::tokens;
+use crate::words::{cut, grouped, wrapped};
 
 /// How long a line of the session stands before the next one comes; on a terminal only.
 const PAUSE: Duration = Duration::from_millis(600);

@@ -1,7 +1,7 @@
 //! Words and figures in columns.
 
 /// `12,345`
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -13,8 +13,17 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
+/// `1.2 kB`
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
+}
+
 /// At most so many characters, with a sign where something is missing.
-pub(super) fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
@@ -23,7 +32,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 }
 
 /// Lines of at most so many characters, broken between words where that is possible.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut room = width;
     for word in text.split_whitespace() {
