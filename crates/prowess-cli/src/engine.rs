@@ -10,8 +10,13 @@ use prowess_store::SqliteSessions;
 
 use crate::cli::{CatalogArgs, DialectArgs};
 use crate::finder::Finder;
+use crate::terminal::safe_line;
 use crate::tokens;
 use crate::toolkits::Toolkits;
+
+/// Whether commands in skill text are run. A project does not decide that: it may have been cloned
+/// from anywhere, with skills of its own.
+const COMMANDS_KEY: &str = "embedded_commands";
 
 /// The dialect that is asked for, or that `prowess.toml` names, and the settings that go with it.
 fn dialect(finder: &Finder, asked: Option<&str>) -> anyhow::Result<(Dialect, Settings)> {
@@ -26,6 +31,13 @@ fn dialect(finder: &Finder, asked: Option<&str>) -> anyhow::Result<(Dialect, Set
             bail!("{}: [runtime] dialect must be a name or a path, not {kind}", place());
         }
     };
+    if !finder.is_own_config() && table.remove(COMMANDS_KEY).is_some() {
+        anstream::eprintln!(
+            "Warning: {}: {COMMANDS_KEY} in [runtime] counts only in $PROWESS_HOME/prowess.toml; \
+             it is left out",
+            safe_line(&place()),
+        );
+    }
     let dialect = match (asked, configured) {
         (Some(asked), _) => Dialect::find(asked)?,
         (None, Some(word)) => {

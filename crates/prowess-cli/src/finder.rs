@@ -34,6 +34,12 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
+    /// Whether the configuration is the one in Prowess' own home.
+    pub(crate) fn is_own_config(&self) -> bool {
+        let own = self.home.as_ref().map(|home| home.join("prowess.toml"));
+        self.config.path.is_some() && self.config.path == own
+    }
+
     pub(crate) fn new(arguments: &CatalogArgs) -> anyhow::Result<Self> {
         let environment = environment()?;
         let config = Config::find(&environment)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use prowess_catalog::Config;
-use prowess_runtime::RuntimeBuilder;
+use prowess_runtime::{CommandRunner, RuntimeBuilder};
 use prowess_toolkits::{ExecSettings, ExecToolkit, FilesSettings, FilesToolkit, WorkspaceSettings};
 use prowess_workspace::{FileArtifacts, LocalExecutor, Tier, Watcher, Workspaces};
 
@@ -39,18 +39,29 @@ impl Toolkits {
         })
     }
 
+    fn exec(&self) -> ExecToolkit {
+        let executor = Arc::new(self.executor.clone());
+        let exec = ExecToolkit::new(self.workspaces.clone(), executor)
+            .with_artifacts(self.artifacts.clone())
+            .with_settings(self.exec.clone());
+        match &self.watcher {
+            Some(watcher) => exec.with_watcher(watcher.clone()),
+            None => exec,
+        }
+    }
+
+    /// Runs commands that no tool is called for.
+    pub(crate) fn commands(&self) -> Arc<dyn CommandRunner> {
+        self.exec().commands()
+    }
+
     /// Gives the tools to an engine.
     pub(crate) fn give(self, engine: RuntimeBuilder) -> RuntimeBuilder {
-        let mut exec = ExecToolkit::new(self.workspaces.clone(), Arc::new(self.executor))
-            .with_artifacts(self.artifacts.clone())
-            .with_settings(self.exec);
-        if let Some(watcher) = self.watcher {
-            exec = exec.with_watcher(watcher);
-        }
+        let (exec, commands) = (self.exec(), self.commands());
         let files = FilesToolkit::new(self.workspaces)
             .with_artifacts(self.artifacts)
             .with_settings(self.files);
-        engine.toolkit(Arc::new(exec)).toolkit(Arc::new(files))
+        engine.toolkit(Arc::new(exec)).toolkit(Arc::new(files)).commands(commands)
     }
 }
 
@@ -68,7 +79,7 @@ pub(crate) fn own_config(
     sections: &[&str],
 ) -> anyhow::Result<Config> {
     let own = home.join("prowess.toml");
-    if finder.config.path.as_deref() == Some(&own) {
+    if finder.is_own_config() {
         return Ok(finder.config.clone());
     }
     let Config { path, exec, files, workspace, chat, .. } = &finder.config;

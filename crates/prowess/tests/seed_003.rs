@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use prowess::agent::{
     Agent, AgentHubOptions, ChatModel, Reply, RunRequest, ScriptedModel, SkillsMiddleware,
 };
-use prowess::catalog::{Catalog, DirectorySource};
+use prowess::catalog::{Catalog, DirectorySource, PairSource};
 use prowess::format::{Context, Options, Skill};
 use prowess::runtime::{
     BoxError, ContextMode, Customisation, Dialect, Message, SessionKey, ToolCall,
 };
+use prowess::toolkits::{Backend, BackendSource, LocalBackend};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -308,4 +309,40 @@ async fn fork_messages_and_results_can_be_the_hosts_own() {
     run(&model, skills).await;
     assert_eq!(sub.requests()[0].messages[0].text(), "Begin.");
     assert_eq!(answer(&model, "1"), "Found it.");
+}
+
+/// Backend: `List` and `Get` are enough; one that fails does not take the others with it.
+#[tokio::test]
+async fn a_list_and_a_get_are_a_backend() {
+    let list = || async { Ok::<_, BoxError>(vec!["pdf-processing", "broken", "review"]) };
+    let get = |name: String| async move {
+        match name.as_str() {
+            "broken" => Err("out of order"),
+            name => Ok(format!("---\nname: {name}\ndescription: Does {name}.\n---\nText.\n")),
+        }
+    };
+    let catalog = Catalog::builder().source(PairSource::from_fns("team", list, get)).build();
+    let snapshot = catalog.refresh().await;
+    let names: Vec<&str> = snapshot.skills().iter().map(|skill| skill.name()).collect();
+    assert_eq!(names, ["pdf-processing", "review"]);
+    let said = format!("{:?}", snapshot.diagnostics());
+    assert!(said.contains("broken") && said.contains("out of order"), "{said}");
+}
+
+/// NewBackendFromFilesystem: first-level folders of a backend; deeper ones and the root itself are
+/// ignored; a folder that is not there is empty.
+#[tokio::test]
+async fn a_filesystem_backend_reads_first_level_folders() {
+    let folder = folder();
+    write(folder.path(), "SKILL.md", "---\nname: root\ndescription: R.\n---\n");
+    write(folder.path(), "group/deep/SKILL.md", "---\nname: deep\ndescription: D.\n---\n");
+    let backend: Arc<dyn Backend> = Arc::new(LocalBackend::new(folder.path()).unwrap());
+    for (base, expected) in
+        [("/", vec!["pdf-processing", "review", "web-research"]), ("/nowhere", vec![])]
+    {
+        let source = BackendSource::new(Arc::clone(&backend), base).unwrap();
+        let snapshot = Catalog::builder().source(source).build().refresh().await;
+        let names: Vec<&str> = snapshot.skills().iter().map(|skill| skill.name()).collect();
+        assert_eq!(names, expected, "{base}");
+    }
 }

@@ -62,6 +62,9 @@ impl Fold {
             self.thought.push_str(text);
             return Vec::new();
         }
+        if let AgentEvent::SubAgent { agent, event, .. } = event {
+            return self.inside(agent, event).into_iter().collect();
+        }
         let mut shown = Vec::new();
         match event {
             AgentEvent::ModelCalled { .. } => shown.push(Shown::Busy("thinking".to_owned())),
@@ -78,6 +81,37 @@ impl Fold {
         shown
     }
 
+    /// What is shown of what a sub-agent does: its calls. What it says comes back as a result.
+    fn inside(&mut self, agent: &str, event: &AgentEvent) -> Option<Shown> {
+        let label = safe_line(agent.split('~').next().unwrap_or(agent));
+        match event {
+            AgentEvent::ModelCalled { .. } => Some(Shown::Busy(format!("{label}: thinking"))),
+            AgentEvent::ToolCalled { call } => {
+                let line = format!("{label} › {}", title(call));
+                self.calls.insert(format!("{agent}/{}", call.id), call.clone());
+                Some(Shown::Busy(cut(&line, self.width.saturating_sub(4))))
+            }
+            AgentEvent::ToolAnswered { call_id, tool, code, is_error, content } => {
+                let call = self.calls.remove(&format!("{agent}/{call_id}"));
+                let title = call.map_or_else(|| safe_line(tool), |call| title(&call));
+                Some(self.answer(format!("{label} › {title}"), code, *is_error, content))
+            }
+            AgentEvent::Problem { message } => {
+                Some(Shown::Warning(format!("{label}: {}", safe_line(message))))
+            }
+            AgentEvent::SubAgent { agent: inner, event, .. } => {
+                self.inside(&format!("{label} › {inner}"), event)
+            }
+            _ => None,
+        }
+    }
+
+    fn answer(&mut self, title: String, code: &str, is_error: bool, content: &str) -> Shown {
+        let line = answered(&title, code, is_error, content, self.width);
+        self.keep(title, content.to_owned());
+        if is_error { Shown::Failed(line) } else { Shown::Called(line) }
+    }
+
     fn rest(&mut self, event: &AgentEvent) -> Option<Shown> {
         match event {
             AgentEvent::Text { text } => Some(Shown::Text(text.clone())),
@@ -86,9 +120,11 @@ impl Fold {
                     Some(call) => title(&call),
                     None => safe_line(tool),
                 };
-                let line = answered(&title, code, *is_error, content, self.width);
-                self.keep(title, content.clone());
-                Some(if *is_error { Shown::Failed(line) } else { Shown::Called(line) })
+                Some(self.answer(title, code, *is_error, content))
+            }
+            AgentEvent::Compacted { messages } => {
+                let first = counted(*messages, "message");
+                Some(Shown::Aside(format!("summed up: the first {first}")))
             }
             AgentEvent::Problem { message } => Some(Shown::Warning(safe_line(message))),
             AgentEvent::Finished { stop, usage, steps } => Some(match unfinished(stop) {

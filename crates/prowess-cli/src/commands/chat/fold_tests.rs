@@ -146,3 +146,32 @@ fn only_the_last_things_are_kept() {
     assert_eq!(folded.len(), MOST_FOLDED);
     assert_eq!(folded[0].text, "1");
 }
+
+#[test]
+fn a_sub_agent_shows_its_calls_and_not_its_words() {
+    let inside = |agent: &str, event: AgentEvent| AgentEvent::SubAgent {
+        call_id: "1".to_owned(),
+        agent: agent.to_owned(),
+        event: Box::new(event),
+    };
+    let mut fold = Fold::new(80);
+    let mut take = |event: AgentEvent| fold.take(&event);
+    let report = "report~1a2b3c4d";
+    assert_eq!(take(inside(report, AgentEvent::Text { text: "Words.".to_owned() })), []);
+    assert_eq!(
+        take(inside(report, AgentEvent::ModelCalled { step: 1, model: "m".to_owned() })),
+        [Shown::Busy("report: thinking".to_owned())]
+    );
+    take(inside(report, call("7", "skill_run", json!({"command": "ls"}))));
+    assert_eq!(
+        take(inside(report, answer("7", "ok", false, "abc"))),
+        [Shown::Called("⏺ report › skill_run ls … ok (3 B)".to_owned())]
+    );
+    let deeper = inside("task~0", AgentEvent::Problem { message: "no\u{1b}[2J".to_owned() });
+    let [Shown::Warning(line)] = &take(inside(report, deeper))[..] else { panic!() };
+    assert!(line.starts_with("report › task: no") && !line.contains('\u{1b}'), "{line}");
+    assert_eq!(
+        take(AgentEvent::Compacted { messages: 12 }),
+        [Shown::Aside("summed up: the first 12 messages".to_owned())]
+    );
+}

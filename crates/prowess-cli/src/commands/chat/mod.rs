@@ -20,7 +20,10 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use anyhow::Context;
-use prowess_agent::{Agent, ProviderModel, RunLimits, SkillsMiddleware};
+use prowess_agent::{
+    Agent, CodeBlocksMiddleware, ProviderModel, RunLimits, SameAgent, SkillsMiddleware,
+    SubAgentMiddleware, SummarizationMiddleware, TodoMiddleware,
+};
 use prowess_catalog::{ConfigError, DEBOUNCE};
 use prowess_runtime::{Event, SessionKey};
 use prowess_workspace::Tier;
@@ -28,7 +31,7 @@ use prowess_workspace::Tier;
 use self::audience::Audience;
 use self::failure::Failure;
 use self::lines::Said;
-use self::model::{ChatSettings, EXAMPLES, choose};
+use self::model::{ChatSettings, CodeBlocks, EXAMPLES, choose};
 use self::screen::Screen;
 use self::talk::{Talk, fresh, last_session};
 use self::turn::Committed;
@@ -46,7 +49,8 @@ pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
         ExecutorArg::Local => executor(Tier::T2),
     };
     let (home, catalog) = (parts.home.clone(), parts.catalog.clone());
-    let choice = match choose(arguments, settings(&parts.finder, &home)?) {
+    let settings = settings(&parts.finder, &home)?;
+    let choice = match choose(arguments, settings.clone()) {
         Ok(choice) => choice,
         Err(failure) => return refuse(&failure, form),
     };
@@ -55,7 +59,7 @@ pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
         Err(failure) => return refuse(&failure, form),
     };
     let committed = Committed::default();
-    let agent = agent(parts, model, &choice.system, &committed)?;
+    let agent = agent(parts, model, &choice.system, settings, &committed)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let Some(session) = runtime.block_on(session(arguments, &agent))? else {
@@ -110,6 +114,7 @@ fn agent(
     parts: Parts,
     model: ProviderModel,
     system: &str,
+    chat: ChatSettings,
     committed: &Committed,
 ) -> anyhow::Result<Agent> {
     let Parts { catalog, dialect, settings, equipment, .. } = parts;
@@ -117,15 +122,24 @@ fn agent(
     let sink = move |_: &SessionKey, event: &Event| {
         sink.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
     };
-    let skills = SkillsMiddleware::new(catalog).with_dialect(dialect).with_settings(settings);
-    let agent = Agent::builder(Arc::new(model))
+    let commands = equipment.toolkits.commands();
+    let skills = SkillsMiddleware::new(catalog)
+        .with_dialect(dialect)
+        .with_settings(settings)
+        .with_agents(SameAgent);
+    let mut agent = Agent::builder(Arc::new(model))
         .system(system)
+        .middleware(TodoMiddleware::new())
+        .middleware(SubAgentMiddleware::new().general_purpose(chat.subagent_skills))
+        .middleware(SummarizationMiddleware::new().with_settings(chat.summarization))
         .middleware(skills)
         // A run waits until what happened was shown.
         .limits(RunLimits::default().with_event_buffer(1))
-        .engine(|engine| equipment.give(engine).sink(Arc::new(sink)))
-        .build()?;
-    Ok(agent)
+        .engine(|engine| equipment.give(engine).sink(Arc::new(sink)));
+    if chat.code_blocks == CodeBlocks::Run {
+        agent = agent.middleware(CodeBlocksMiddleware::new(commands));
+    }
+    Ok(agent.build()?)
 }
 
 /// The session that is asked for; `None` if it is to go on and there is none.

@@ -1,7 +1,8 @@
 //! Which model is talked with.
 
 use prowess_agent::{
-    ModelError, ModelName, Provider, ProviderModel, ProviderSettings, RetryPolicy,
+    ModelError, ModelName, Provider, ProviderModel, ProviderSettings, RetryPolicy, SubAgentSkills,
+    SummarizationSettings,
 };
 use serde::Deserialize;
 
@@ -30,6 +31,23 @@ pub(super) struct ChatSettings {
     model: Option<String>,
     base_url: Option<String>,
     system: Option<String>,
+    /// Which skills sub-agents have.
+    pub(super) subagent_skills: SubAgentSkills,
+    /// When a conversation is summed up.
+    pub(super) summarization: SummarizationSettings,
+    /// Whether code in answers is run.
+    pub(super) code_blocks: CodeBlocks,
+}
+
+/// Whether code in answers is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CodeBlocks {
+    /// It is text.
+    #[default]
+    Off,
+    /// Fenced `python` and `bash` blocks are run in the sandbox of the session.
+    Run,
 }
 
 /// A model, where it is, and what it is told first.

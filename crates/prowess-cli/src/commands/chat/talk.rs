@@ -109,7 +109,7 @@ impl Talk {
             "" => format!("/{name}"),
             arguments => arguments.to_owned(),
         };
-        let load = LoadRequest::new(name).with_arguments(arguments);
+        let load = LoadRequest::typed(name, arguments);
         self.say(text, Some(load), audience).await
     }
 
@@ -215,7 +215,7 @@ impl Talk {
             Command::Load { skill, arguments } => {
                 startable(&self.snapshot().await, &skill)?;
                 let text = format!("'{}' is loaded with your next message.", safe_line(&skill));
-                self.take(LoadRequest::new(skill).with_arguments(arguments));
+                self.take(LoadRequest::typed(skill, arguments));
                 text
             }
             Command::Unload(skill) => self.unload(&skill).await?,
