@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use prowess::agent::{
     Agent, AgentHubOptions, ChatModel, Reply, RunRequest, ScriptedModel, SkillsMiddleware,
 };
-use prowess::catalog::{Catalog, DirectorySource, PairSource};
+use prowess::catalog::{Catalog, CatalogSkill, DirectorySource, PairSource};
 use prowess::format::{Context, Options, Skill};
 use prowess::runtime::{
     BoxError, ContextMode, Customisation, Dialect, Message, SessionKey, ToolCall,
@@ -192,7 +192,7 @@ async fn custom_system_prompt_takes_the_place_of_ours() {
 async fn custom_tool_description_sees_all_skills_and_is_all_that_is_said() {
     let folder = folder();
     let own = Customisation::new().custom_tool_description(|skills| async move {
-        let names: Vec<&str> = skills.iter().map(|skill| skill.name()).collect();
+        let names: Vec<&str> = skills.iter().map(CatalogSkill::name).collect();
         Ok(format!("Run one of {}.", names.join(", ")))
     });
     let model = calling([call("1", "pdf-processing")]);
@@ -207,7 +207,8 @@ async fn custom_tool_description_sees_all_skills_and_is_all_that_is_said() {
 #[tokio::test]
 async fn custom_tool_params_always_keep_the_skill() {
     let folder = folder();
-    let params = |params: fn(Map<String, Value>) -> Result<Map<String, Value>, BoxError>| {
+    type Schemas = Map<String, Value>;
+    let params = |params: fn(Schemas) -> Result<Schemas, BoxError>| {
         Customisation::new().custom_tool_params(move |defaults| async move { params(defaults) })
     };
     let string = json!({"type": "string"});
@@ -216,10 +217,11 @@ async fn custom_tool_params_always_keep_the_skill() {
         Ok(defaults)
     };
     let without_skill = |_| Ok(Map::from_iter([("depth".to_owned(), json!({"type": "integer"}))]));
+    let (skill, depth) = (&"skill".to_owned(), &"depth".to_owned());
     let table = [
-        (params(|_| Ok(Map::new())), vec!["skill"]),
-        (params(with_skill), vec!["skill", "depth"]),
-        (params(without_skill), vec!["depth", "skill"]),
+        (params(|_| Ok(Map::new())), vec![skill]),
+        (params(with_skill), vec![skill, depth]),
+        (params(without_skill), vec![depth, skill]),
     ];
     for (own, expected) in table {
         let model =
@@ -228,13 +230,7 @@ async fn custom_tool_params_always_keep_the_skill() {
         let requests = model.requests();
         let schema = &requests[0].tools.iter().find(|it| it.name == "skill").unwrap().parameters;
         let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
-        assert_eq!(
-            (names, &schema["required"]),
-            (
-                expected.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>().iter().collect(),
-                &json!(["skill"])
-            )
-        );
+        assert_eq!((names, &schema["required"]), (expected, &json!(["skill"])));
         assert_eq!(schema["properties"]["skill"]["type"], string["type"]);
         assert!(answer(&model, "1").starts_with("Launching skill"), "more arguments do no harm");
     }
@@ -323,7 +319,7 @@ async fn a_list_and_a_get_are_a_backend() {
     };
     let catalog = Catalog::builder().source(PairSource::from_fns("team", list, get)).build();
     let snapshot = catalog.refresh().await;
-    let names: Vec<&str> = snapshot.skills().iter().map(|skill| skill.name()).collect();
+    let names: Vec<&str> = snapshot.skills().iter().map(CatalogSkill::name).collect();
     assert_eq!(names, ["pdf-processing", "review"]);
     let said = format!("{:?}", snapshot.diagnostics());
     assert!(said.contains("broken") && said.contains("out of order"), "{said}");
@@ -342,7 +338,7 @@ async fn a_filesystem_backend_reads_first_level_folders() {
     {
         let source = BackendSource::new(Arc::clone(&backend), base).unwrap();
         let snapshot = Catalog::builder().source(source).build().refresh().await;
-        let names: Vec<&str> = snapshot.skills().iter().map(|skill| skill.name()).collect();
+        let names: Vec<&str> = snapshot.skills().iter().map(CatalogSkill::name).collect();
         assert_eq!(names, expected, "{base}");
     }
 }
