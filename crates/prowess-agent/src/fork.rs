@@ -86,7 +86,10 @@ impl HubForker {
         let agent = self.agent(&fork, &name, run, model).await?;
         let content = fork.content().await?;
         let messages = self.messages(&fork, &name, &content).await?;
-        let mut turn = TurnRequest::new().with_inherited(content.loaded);
+        let mut loaded = content.loaded;
+        // It is what the sub-agent is there for, however long skills stay elsewhere.
+        loaded.pinned = true;
+        let mut turn = TurnRequest::new().with_inherited(loaded);
         turn.messages = messages;
         let call_id = &fork.invocation().call.id;
         let spawned = Spawn { run, call_id, agent, label: &name, turn }.run().await;

@@ -130,16 +130,15 @@ impl Middleware for SummarizationMiddleware {
             return Ok(());
         }
         let (session, agent) = (run.session(), run.agent());
-        let messages = run.runtime().transcript(session, agent).await?;
+        let keep = settings.keep_messages;
+        let old = run.runtime().compactable(session, agent, keep).await?;
         // A summary of nothing but an earlier summary would save nothing.
-        let old = messages.len().saturating_sub(settings.keep_messages);
-        if old < 2 {
+        if old.len() < 2 {
             run.problem("the conversation is too long, and there is nothing to sum up").await;
             return Ok(());
         }
-        match self.summary(run, call, &messages[..old]).await {
+        match self.summary(run, call, &old).await {
             Ok(summary) if !summary.is_empty() => {
-                let keep = settings.keep_messages;
                 let messages = run.runtime().compact(session, agent, keep, &summary).await?;
                 run.emit(AgentEvent::Compacted { messages }).await;
                 run.ask_anew();

@@ -250,3 +250,38 @@ async fn load_modes_hold_behind_a_summary() {
         assert_eq!(holds(3), mode == LoadMode::Session, "{mode:?}: the next turn");
     }
 }
+
+/// A step with more results than messages are kept is not cut apart, and not summed up again and
+/// again.
+#[tokio::test]
+async fn a_long_step_stays_together_and_is_summed_up_once() {
+    let calls = (0..5).map(|at| call(&format!("c{at}"), "nothing", json!({})));
+    let summing = scripted([Reply::text("S."), Reply::text("Never.")]);
+    let model = scripted([
+        Reply::text("A."),
+        Reply::calls(calls),
+        Reply::calls([call("last", "nothing", json!({}))]),
+        Reply::text("B."),
+    ]);
+    let agent = agent(&model, &summing).build().unwrap();
+    agent.run(RunRequest::new(session(), "Hello.")).await.unwrap();
+    let told = events(&agent, &long()).await;
+    let compacted = told.iter().filter(|it| matches!(it, AgentEvent::Compacted { .. })).count();
+    assert_eq!((compacted, summing.requests().len()), (1, 1), "{told:?}");
+    let requests = model.requests();
+    for request in &requests {
+        let made: Vec<&str> = request
+            .messages
+            .iter()
+            .flat_map(|it| it.tool_calls())
+            .map(|it| it.id.as_str())
+            .collect();
+        let answered: Vec<&str> = request
+            .messages
+            .iter()
+            .flat_map(|it| it.tool_results())
+            .map(|it| it.call_id.as_str())
+            .collect();
+        assert_eq!(made, answered);
+    }
+}

@@ -13,8 +13,8 @@ use prowess_agent::{
     StopReason,
 };
 use prowess_runtime::{
-    AgentName, BoxError, Customisation, Dialect, Message, ToolCall, ToolDeclaration, ToolOutcome,
-    Usage, tool_fn,
+    AgentName, BoxError, Customisation, Dialect, LoadMode, Message, Settings, ToolCall,
+    ToolDeclaration, ToolOutcome, Usage, tool_fn,
 };
 use serde_json::json;
 
@@ -478,4 +478,33 @@ async fn the_tools_of_a_skill_are_open_where_it_runs() {
     go(&agent).await;
     assert!(answer(&model, "s").contains("requires the 'stamps' skill"), "here it is shut");
     assert!(answer(&model, "1").ends_with("stamped"), "{}", answer(&model, "1"));
+}
+
+/// However long loaded text stays elsewhere, a sub-agent keeps what it is there for.
+#[tokio::test]
+async fn a_sub_agent_keeps_its_skill_under_every_load_mode() {
+    for mode in [LoadMode::Session, LoadMode::Turn, LoadMode::Once] {
+        for name in ["report", "review"] {
+            let steps = ["x", "y"].map(|id| Reply::calls([call(id, "nothing", json!({}))]));
+            let sub = scripted(steps.into_iter().chain([Reply::text("Done.")]));
+            let main = scripted([Reply::calls([load("1", name)]), Reply::text("Done.")]);
+            let settings = Settings::default().with_load_mode(mode);
+            let worker = Agent::builder(sub.clone())
+                .middleware(skills().with_settings(settings.clone()))
+                .build()
+                .unwrap();
+            let agent = agent(&main, skills().with_settings(settings).with_agents(hub("", worker)));
+            go(&agent).await;
+            let requests = sub.requests();
+            assert_eq!(requests.len(), 3);
+            for request in requests {
+                let texts = request.messages.iter().map(|message| {
+                    let results = message.tool_results().map(|it| it.content.clone());
+                    results.chain([message.text()]).collect::<String>()
+                });
+                let body = if name == "report" { "Write a report." } else { "Review it." };
+                assert_eq!(texts.filter(|it| it.contains(body)).count(), 1, "{mode:?} {name}");
+            }
+        }
+    }
 }

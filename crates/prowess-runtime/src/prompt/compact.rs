@@ -18,9 +18,21 @@ impl Runtime {
         self.inner.transcript(session, agent, &state, &mut Vec::new()).await
     }
 
-    /// From now on a summary is sent in the place of all but the last messages, and says how many
-    /// it stands for. Nothing of the transcript is lost. Calls and their results stay together, so
-    /// that some more messages may be kept than are asked for.
+    /// What a summary would be sent in the place of, if all but the last messages were compacted.
+    /// Calls and their results stay together, so that some more may be kept than are asked for.
+    pub async fn compactable(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        keep: usize,
+    ) -> Result<Vec<Message>, RuntimeError> {
+        let mut messages = self.transcript(session, agent).await?;
+        messages.truncate(safe_cut(&messages, messages.len().saturating_sub(keep)));
+        Ok(messages)
+    }
+
+    /// From now on a summary is sent in the place of what is [`Runtime::compactable`], and says how
+    /// many messages of the transcript it stands for. Nothing of the transcript is lost.
     ///
     /// What was said of changed skills may be gone with it: the listing is written anew.
     pub async fn compact(
@@ -33,9 +45,13 @@ impl Runtime {
         let inner = &*self.inner;
         let messages = inner.sessions.messages(session, agent).await?;
         let cut = safe_cut(&messages, messages.len().saturating_sub(keep));
+        let mut unlisted = self.state(session, agent).await?;
+        let before = unlisted.compaction.map_or(0, |it| it.messages);
+        if cut <= before {
+            return Ok(before);
+        }
         let summary = inner.keep(summary.as_bytes().to_vec()).await?;
         let compaction = Compaction { messages: cut, of: messages.len(), summary };
-        let mut unlisted = self.state(session, agent).await?;
         unlisted.skills = None;
         let (_, view) = inner.skills_of(session, agent).await;
         let (mut changes, _) =
