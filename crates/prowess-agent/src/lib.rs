@@ -6,6 +6,7 @@
 //! In a model's place, [`ScriptedModel`] plays what it was told, a [`RecordingModel`]
 //! writes down what another model says, and a [`CassetteModel`] says it again without a network.
 
+#![allow(clippy::result_large_err, reason = "a failure is an outcome, and is moved once")]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod agent;
