@@ -6,7 +6,7 @@ mod provider;
 mod request;
 mod response;
 mod retry;
-#[cfg(feature = "providers")]
+#[cfg(any(feature = "providers", feature = "rig"))]
 pub(crate) mod status;
 
 use std::pin::Pin;
