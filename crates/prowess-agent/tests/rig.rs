@@ -156,7 +156,7 @@ async fn a_turn_begins_with_pinned_skills_and_tells_of_those_that_are_missing() 
     let (agent, model, skills) = skilled(Settings::default(), [done(), done()]);
     let turn = TurnRequest::new().with_pinned("greet").with_pinned("gone");
     let hook = || skills.session(session("a")).with_turn(turn.clone());
-    let first = agent.prompt("Go.").add_hook(Problems::default()).add_hook(hook());
+    let first = agent.prompt("Go.").add_hook(Problems).add_hook(hook());
     let first = first.run().await.unwrap();
     let history = first.messages.clone();
     agent.prompt("On.").history(history).add_hook(hook()).run().await.unwrap();
@@ -167,7 +167,6 @@ async fn a_turn_begins_with_pinned_skills_and_tells_of_those_that_are_missing() 
 }
 
 /// Sees to it that problems are told.
-#[derive(Default)]
 struct Problems;
 
 impl AgentHook for Problems {

@@ -169,8 +169,7 @@ impl AgentHook for RigSession {
     }
 
     async fn on_outcome(&self, _: &HookContext, event: OutcomeEvent<'_>) -> OutcomeAction {
-        // Who was denied by somebody else has not used it.
-        self.shared.take(event.id);
+        self.shared.withdraw(event.id, &self.session, &self.agent);
         OutcomeAction::proceed()
     }
 

@@ -1,9 +1,10 @@
 //! Skills for an agent of rig.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prowess_runtime::{Runtime, SessionKey, Tool};
+use prowess_runtime::{AgentName, Runtime, SessionKey, Tool};
 use rig_agent::Agent;
 use rig_agent::tool::{RegisteredTool, ToolSet};
 use rig_core::effect::EffectId;
@@ -144,15 +145,24 @@ impl RigSkills {
 }
 
 impl Shared {
-    /// A call is about to be served; says whether nobody else has it.
+    /// A call is about to be served; says whether it can be told from all others.
     pub(super) fn issue(&self, id: EffectId, ticket: Ticket) -> bool {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        // Two that cannot be told apart are both refused.
-        let is_new = calls.remove(&id).is_none();
-        if is_new {
-            calls.insert(id, ticket);
+        match calls.entry(id) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(free) => {
+                free.insert(ticket);
+                true
+            }
         }
-        is_new
+    }
+
+    /// A call is over; whoever was denied has not used its ticket.
+    pub(super) fn withdraw(&self, id: EffectId, session: &SessionKey, agent: &AgentName) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.get(&id).is_some_and(|it| it.session == *session && it.agent == *agent) {
+            calls.remove(&id);
+        }
     }
 
     /// Whose call it is, once.
