@@ -22,6 +22,8 @@ mod limits;
 mod middleware;
 mod model;
 mod outcome;
+#[cfg(feature = "rig")]
+pub mod rig;
 mod run;
 mod runner;
 mod scripted;

@@ -26,6 +26,17 @@ pub enum Exposure {
 }
 
 impl Runtime {
+    /// Every tool that a call can name, whatever is loaded, by name: for hosts that must know all
+    /// of them beforehand.
+    pub fn tools(&self) -> Vec<ToolDeclaration> {
+        let all = self.inner.tools.all().into_iter().map(|(_, it)| self.inner.declaration(it));
+        let generic = self.inner.tools.generic().map(|(_, generic)| generic.clone());
+        let mut tools: Vec<ToolDeclaration> =
+            all.chain(generic.map(|generic| self.inner.described(generic))).collect();
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools
+    }
+
     /// The tools of the host that wait for no skill, by name: what a model is told of that knows
     /// nothing of skills.
     pub fn host_tools(&self) -> Arc<[ToolDeclaration]> {

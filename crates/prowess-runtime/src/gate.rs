@@ -56,6 +56,15 @@ impl ToolTable {
         narrowed
     }
 
+    /// The same with more tools of the host.
+    pub(crate) fn widened(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let mut widened = self.clone();
+        for tool in tools {
+            widened.insert(Registered { tool, skill: None });
+        }
+        widened
+    }
+
     fn insert(&mut self, registered: Registered) {
         self.tools.insert(registered.tool.declaration().name.clone(), registered);
     }

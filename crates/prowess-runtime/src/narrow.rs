@@ -1,4 +1,4 @@
-//! An engine for somebody who may do less.
+//! An engine for somebody who may do less, or who brings tools of their own.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwapOption;
 
 use crate::customise::Asked;
+use crate::gate::ToolTable;
 use crate::runtime::{Inner, Runtime};
+use crate::tool::Tool;
+use crate::visibility::Visibilities;
 
 /// What is left of an engine for somebody who may do less. What is not said is left as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +57,19 @@ impl Runtime {
             Some(tools) => inner.tools.narrowed(tools),
             None => inner.tools.clone(),
         };
-        let narrowed = Inner {
+        self.with(tools, visibilities)
+    }
+
+    /// An engine with the same sessions, content, skills, rules and listeners, and with more tools
+    /// of the host. They take the place of tools of the same name.
+    pub fn with_tools(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let tools = self.inner.tools.widened(tools);
+        self.with(tools, self.inner.visibilities.clone())
+    }
+
+    fn with(&self, tools: ToolTable, visibilities: Visibilities) -> Self {
+        let inner = &*self.inner;
+        let changed = Inner {
             catalog: inner.catalog.clone(),
             shared: ArcSwapOption::empty(),
             scoped: Mutex::default(),
@@ -75,6 +90,6 @@ impl Runtime {
             host_tools: OnceLock::new(),
             guidance: OnceLock::new(),
         };
-        Self { inner: Arc::new(narrowed) }
+        Self { inner: Arc::new(changed) }
     }
 }

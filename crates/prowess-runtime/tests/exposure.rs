@@ -330,3 +330,34 @@ async fn skills_with_one_name_open_their_own_tools() {
         assert_eq!(outcome.code, expected, "{at}: {}", outcome.content);
     }
 }
+
+#[tokio::test]
+async fn a_host_that_must_know_all_tools_beforehand_is_told_all() {
+    let names = |world: &World| {
+        world.runtime.tools().into_iter().map(|tool| tool.name).collect::<Vec<String>>()
+    };
+    let on_load = names(&world(Exposure::OnLoad));
+    assert!(on_load.is_sorted());
+    for name in ["load_skill", "jira_search", "note_add", "plain", "sql_dialect", "sql_query"] {
+        assert!(on_load.iter().any(|it| it == name), "{name}");
+    }
+    assert!(!on_load.iter().any(|it| it == "skill_tool"));
+    assert!(names(&world(Exposure::Generic)).iter().any(|it| it == "skill_tool"));
+}
+
+#[tokio::test]
+async fn an_engine_with_more_tools_has_the_same_sessions_and_the_same_gate() {
+    let mut world = world(Exposure::OnLoad);
+    let more = world.runtime.with_tools([echo("more"), echo("plain")]);
+    assert!(!world.runtime.tools().iter().any(|tool| tool.name == "more"));
+    world.runtime = more;
+    let call = async |world: &World, id: &str, tool: &str| {
+        let call = ToolCall::new(id, tool, json!({"query": "x"}));
+        world.runtime.dispatch(&world.session, &world.agent, call).await.unwrap().code
+    };
+    assert_eq!(call(&world, "1", "more").await, "ok");
+    assert_eq!(call(&world, "2", "sql_query").await, "skill_not_loaded");
+    let load = ToolCall::new("3", "load_skill", json!({"skill": "sql"}));
+    world.runtime.dispatch(&world.session, &world.agent, load).await.unwrap();
+    assert_eq!(call(&world, "4", "sql_query").await, "ok");
+}

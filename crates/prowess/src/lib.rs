@@ -45,3 +45,8 @@ pub use prowess_workspace as workspace;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the document on rig compile.
+#[cfg(all(doctest, feature = "rig"))]
+#[doc = include_str!("../../../docs/rig.md")]
+struct Rig;

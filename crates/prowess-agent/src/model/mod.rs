@@ -6,6 +6,8 @@ mod provider;
 mod request;
 mod response;
 mod retry;
+#[cfg(any(feature = "providers", feature = "rig"))]
+pub(crate) mod status;
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -10,20 +10,10 @@ use serde_json::Value;
 use super::key::ApiKey;
 use super::settings::ProviderSettings;
 use crate::model::ModelError;
+use crate::model::status::{failure, message_in};
 
 /// How much of what a provider says about a failure is kept, in characters.
 const MAX_MESSAGE: usize = 1_000;
-
-/// Phrases by which providers say that a conversation is too long, in lower case.
-const TOO_LONG: [&str; 7] = [
-    "context_length_exceeded",
-    "maximum context length",
-    "prompt is too long",
-    "exceeds the maximum number of tokens",
-    "exceeds the available context size",
-    "input length and `max_tokens` exceed context limit",
-    "request_too_large",
-];
 
 /// Names failures.
 pub(super) struct Failure<'a> {
@@ -138,22 +128,8 @@ impl Failure<'_> {
     fn status(&self, status: u16, body: &str, headers: Option<&HeaderMap>) -> ModelError {
         let told = serde_json::from_str(body).ok().as_ref().and_then(message_in);
         let message = self.shown(told.as_deref().unwrap_or(body));
-        let lower = body.to_lowercase();
         let retry_after = headers.and_then(|headers| retry_after(headers, Timestamp::now()));
-        match status {
-            400 | 413 | 422 if TOO_LONG.iter().any(|phrase| lower.contains(phrase)) => {
-                ModelError::ContextOverflow { message }
-            }
-            413 => ModelError::ContextOverflow { message },
-            400 if lower.contains("api_key_invalid") => ModelError::Auth { message },
-            401 | 403 => ModelError::Auth { message },
-            408 => ModelError::Timeout { message },
-            // That does not pass by waiting.
-            429 if lower.contains("insufficient_quota") => ModelError::InvalidRequest { message },
-            429 => ModelError::RateLimited { message, retry_after },
-            300..=499 => ModelError::InvalidRequest { message },
-            _ => ModelError::Server { status, message, retry_after },
-        }
+        failure(status, body, message, retry_after)
     }
 
     /// What others may see.
@@ -164,13 +140,6 @@ impl Failure<'_> {
             None => text,
         }
     }
-}
-
-/// What a provider says, wherever it says it.
-fn message_in(body: &Value) -> Option<String> {
-    let body = body.get(0).unwrap_or(body);
-    let places = [body.pointer("/error/message"), body.get("error"), body.get("message")];
-    places.into_iter().flatten().find_map(Value::as_str).map(str::to_owned)
 }
 
 /// How long to wait: seconds, milliseconds, or a date.
