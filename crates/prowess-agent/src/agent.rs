@@ -120,15 +120,6 @@ impl Agent {
         self.changed(|inner| inner.runtime = inner.runtime.narrowed(narrowing))
     }
 
-    /// The same agent, which may not spend more than is left.
-    pub(crate) fn with_remaining_tokens(self, left: Option<u64>) -> Self {
-        let Some(left) = left else { return self };
-        self.changed(|inner| {
-            let own = inner.limits.max_tokens.unwrap_or(left);
-            inner.limits.max_tokens = Some(own.min(left));
-        })
-    }
-
     fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Self {
         change(Arc::make_mut(&mut self.inner));
         self
@@ -141,13 +132,13 @@ impl Agent {
 
     /// Runs a turn, and tells what happens.
     pub fn stream(&self, request: RunRequest) -> RunStream {
-        RunStream::begin(self, request.session, Some(request.turn), request.cancel, 0)
+        RunStream::begin(self, request.session, Some(request.turn), request.cancel)
     }
 
     /// Goes on with a turn that did not come to its end, from the last step that was committed,
     /// such as after a crash. A turn that did is not begun again.
     pub fn resume(&self, session: SessionKey, cancel: CancellationToken) -> RunStream {
-        RunStream::begin(self, session, None, cancel, 0)
+        RunStream::begin(self, session, None, cancel)
     }
 }
 

@@ -11,6 +11,7 @@ use prowess_runtime::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::cut::within;
 use crate::error::AgentError;
 use crate::middleware::{Flow, Middleware};
 use crate::model::ModelResponse;
@@ -123,7 +124,8 @@ impl Middleware for CodeBlocksMiddleware {
         run: &Run,
         response: &mut ModelResponse,
     ) -> Result<Flow, AgentError> {
-        if response.message.tool_calls().next().is_some() {
+        let is_there = run.runtime().host_tools().iter().any(|tool| tool.name == RUN_CODE);
+        if !is_there || response.message.tool_calls().next().is_some() {
             return Ok(Flow::Continue);
         }
         let text = response.message.text();
@@ -193,16 +195,6 @@ impl RunCode {
         });
         Ok(outcome)
     }
-}
-
-/// The beginning and the end of a text that is too long, and what is left out between them.
-fn within(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let head = text.floor_char_boundary(most / 2);
-    let tail = text.ceil_char_boundary(text.len() - most / 2);
-    format!("{}\n[{} bytes are left out here]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
 impl Tool for RunCode {

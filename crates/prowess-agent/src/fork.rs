@@ -185,9 +185,14 @@ impl HubForker {
                 history.into_iter().chain([given]).collect()
             }
         };
-        // The text of the skill is in there: nobody need give it again.
-        if let Some(last) = messages.pop() {
-            messages.push(last.giving(&content.loaded.name, 1));
+        // Where the text of the skill is in there, nobody need give it again.
+        let holds = |message: &Message| {
+            message.text().contains(&content.text)
+                || message.tool_results().any(|it| it.content.contains(&content.text))
+        };
+        if let Some(at) = messages.iter().rposition(holds) {
+            let given = messages.remove(at).giving(&content.loaded.name, 1);
+            messages.insert(at, given);
         }
         Ok(messages)
     }

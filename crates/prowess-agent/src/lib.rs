@@ -13,6 +13,7 @@ mod agent;
 mod cassette;
 mod cassette_request;
 mod code_blocks;
+mod cut;
 mod deep_agent;
 mod error;
 mod event;

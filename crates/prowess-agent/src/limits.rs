@@ -10,8 +10,8 @@ pub struct RunLimits {
     /// How many steps there are. In each of them a model is asked once, unless a middleware tries
     /// again.
     pub max_steps: usize,
-    /// How many tokens may be sent and received together; the run ends behind the step that
-    /// exceeds them.
+    /// How many tokens may be sent and received together, those of sub-agents included; the run ends
+    /// behind the step that exceeds them.
     pub max_tokens: Option<u64>,
     /// How long a tool may take.
     pub tool_timeout_ms: u64,

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{Agent, Inner};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
+use crate::limits::RunLimits;
 
 /// A run on its way: whose it is, and what can be asked of it.
 pub struct Run {
@@ -26,17 +27,21 @@ pub struct Run {
     pub(crate) conversation: Mutex<Conversation>,
     pub(crate) events: mpsc::Sender<AgentEvent>,
     pub(crate) cancel: CancellationToken,
-    /// How many runs it is inside of.
-    pub(crate) depth: usize,
     /// The agent that is at work.
     pub(crate) inner: Arc<Inner>,
-    pub(crate) notes: Notes,
+    pub(crate) notes: Arc<Notes>,
 }
 
 /// What a run keeps in mind until it is over.
-#[derive(Default)]
 pub(crate) struct Notes {
-    /// What it has cost so far.
+    /// The run that it is inside of, which pays for it too.
+    outer: Option<Arc<Notes>>,
+    /// How many runs it is inside of, and how many may be inside of one another here.
+    depth: usize,
+    pub(crate) max_depth: usize,
+    /// What it and the runs inside of it may cost.
+    max_tokens: Option<u64>,
+    /// What they have cost so far.
     spent: sync::Mutex<Usage>,
     /// The problems that were told.
     problems: sync::Mutex<HashSet<String>>,
@@ -44,6 +49,46 @@ pub(crate) struct Notes {
     is_interrupted: AtomicBool,
     /// Whether the request that is being made is to be made anew.
     is_stale: AtomicBool,
+    /// Whether the conversation could not be summed up: it is not tried again.
+    pub(crate) has_no_summary: AtomicBool,
+}
+
+impl Notes {
+    /// Those of a run with these limits. Inside of another one its limits hold too.
+    pub(crate) fn new(limits: &RunLimits, outer: Option<Arc<Self>>) -> Self {
+        let (depth, most) =
+            outer.as_ref().map_or((0, usize::MAX), |it| (it.depth + 1, it.max_depth));
+        Self {
+            depth,
+            max_depth: limits.max_depth.min(most),
+            max_tokens: limits.max_tokens,
+            outer,
+            spent: sync::Mutex::default(),
+            problems: sync::Mutex::default(),
+            is_interrupted: AtomicBool::new(false),
+            is_stale: AtomicBool::new(false),
+            has_no_summary: AtomicBool::new(false),
+        }
+    }
+
+    fn spent(&self) -> Usage {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spend(&self, usage: Usage) {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+        if let Some(outer) = &self.outer {
+            outer.spend(usage);
+        }
+    }
+
+    /// Whether it, or a run that it is inside of, has cost more than it may.
+    fn is_over_budget(&self) -> bool {
+        let spent = self.spent();
+        let spent = spent.input_tokens.saturating_add(spent.output_tokens);
+        self.max_tokens.is_some_and(|most| spent > most)
+            || self.outer.as_ref().is_some_and(|outer| outer.is_over_budget())
+    }
 }
 
 /// Something that a middleware remembers for an agent, in its session.
@@ -123,18 +168,23 @@ impl Run {
         Ok(())
     }
 
-    /// What the models have cost that were asked so far, whatever came of their answers.
+    /// What the models have cost that were asked so far, whatever came of their answers, also by
+    /// sub-agents.
     pub fn spent(&self) -> Usage {
-        *self.notes.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notes.spent()
     }
 
     pub(crate) fn spend(&self, usage: Usage) {
-        *self.notes.spent.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+        self.notes.spend(usage);
+    }
+
+    pub(crate) fn is_over_budget(&self) -> bool {
+        self.notes.is_over_budget()
     }
 
     /// How many runs of other agents it is inside of.
     pub fn depth(&self) -> usize {
-        self.depth
+        self.notes.depth
     }
 
     /// The run ends behind the step that is under way.
@@ -158,13 +208,6 @@ impl Run {
     /// The agent that is at work.
     pub fn as_agent(&self) -> Agent {
         Agent { inner: Arc::clone(&self.inner) }
-    }
-
-    /// How many tokens it may still spend, if that is bounded.
-    pub(crate) fn remaining_tokens(&self) -> Option<u64> {
-        let spent = self.spent();
-        let spent = spent.input_tokens.saturating_add(spent.output_tokens);
-        Some(self.inner.limits.max_tokens?.saturating_sub(spent))
     }
 
     /// Tells whoever follows the run of a problem, once.

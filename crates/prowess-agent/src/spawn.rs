@@ -3,10 +3,10 @@
 use futures_util::StreamExt;
 use prowess_format::Digest;
 use prowess_runtime::{
-    AgentName, InvalidAgentName, Message, Role, RuntimeError, ToolResult, TurnRequest, Usage,
+    AgentName, InvalidAgentName, Message, Role, RuntimeError, ToolResult, TurnRequest,
 };
 
-use crate::agent::Agent;
+use crate::agent::{Agent, RunRequest};
 use crate::error::AgentError;
 use crate::event::{AgentEvent, StopReason};
 use crate::outcome::RunOutcome;
@@ -68,29 +68,26 @@ impl Spawn<'_> {
     /// Runs it to its end. What it costs, the run pays; what happens, whoever follows the run is
     /// told; whoever cancels the run cancels it.
     pub(crate) async fn run(self) -> Result<Spawned, SpawnError> {
-        let Self { run, call_id, label, .. } = self;
-        let limit = run.inner.limits.max_depth;
-        if run.depth >= limit {
+        let Self { run, call_id, .. } = self;
+        let limit = run.notes.max_depth;
+        if run.depth() >= limit {
             return Err(SpawnError::TooDeep { limit });
         }
         let name = self.name().await?;
-        let mut agent = self.agent.with_name(name.clone());
-        agent = agent.with_remaining_tokens(run.remaining_tokens());
-        let cancel = run.cancel.child_token();
-        let mut stream =
-            RunStream::begin(&agent, run.session.clone(), Some(self.turn), cancel, run.depth + 1);
-        let mut told = Told::default();
+        let agent = self.agent.with_name(name.clone());
+        let request =
+            RunRequest::of(run.session.clone(), self.turn).with_cancel(run.cancel.child_token());
+        let mut stream = RunStream::inside(&agent, request, &run.notes);
+        let mut messages = Vec::new();
         while let Some(event) = stream.next().await {
-            told.take(&event);
+            messages.extend(told(&event));
             let (agent, call_id) = (name.to_string(), call_id.to_owned());
             let event = Box::new(event);
             run.emit(AgentEvent::SubAgent { call_id, agent, event }).await;
         }
-        run.spend(told.usage);
-        tracing::debug!(agent = %name, label, "a sub-agent is done");
         let outcome = stream.outcome().await?;
         match outcome.stop {
-            StopReason::Answered(_) => Ok(Spawned { name, outcome, messages: told.messages }),
+            StopReason::Answered(_) => Ok(Spawned { name, outcome, messages }),
             stop => {
                 if stop == StopReason::Ended {
                     // Whoever interrupts a sub-agent interrupts whoever waits for it.
@@ -105,44 +102,31 @@ impl Spawn<'_> {
     async fn name(&self) -> Result<AgentName, SpawnError> {
         let Self { run, call_id, label, agent, .. } = self;
         let of_call = Digest::of(format!("{}\0{call_id}", run.agent).as_bytes()).hex();
-        let label: String =
-            label.chars().filter(|c| *c != '/' && !c.is_control()).take(24).collect();
+        let is_plain = |c: &char| !matches!(c, '/' | '>') && !c.is_control();
+        let label: String = label.chars().filter(is_plain).take(24).collect();
         let base = format!("{label}~{}", &of_call[..8]);
         let sessions = agent.runtime().sessions();
         let stored = sessions.get(&run.session).await.map_err(RuntimeError::from);
         let taken = stored.map_err(AgentError::from)?.unwrap_or_default().session.agents;
-        let mut name = AgentName::new(&base)?;
+        let mut name = agent.name().sub_agent(&base)?;
         let mut number = 1;
         while taken.contains_key(&name) {
             number += 1;
-            name = AgentName::new(&format!("{base}-{number}"))?;
+            name = agent.name().sub_agent(&format!("{base}-{number}"))?;
         }
         Ok(name)
     }
 }
 
-/// What was told of a run.
-#[derive(Default)]
-struct Told {
-    messages: Vec<Message>,
-    usage: Usage,
-}
-
-impl Told {
-    fn take(&mut self, event: &AgentEvent) {
-        match event {
-            AgentEvent::ModelAnswered { message, usage, .. } => {
-                self.messages.push(message.clone());
-                self.usage += usage.unwrap_or_default();
-            }
-            AgentEvent::ToolAnswered { call_id, tool, content, is_error, .. } => {
-                let mut result = ToolResult::new(call_id, tool, content);
-                result.is_error = *is_error;
-                self.messages.push(Message::answering(result));
-            }
-            // What it says in the end is all of it, also answers that nobody took.
-            AgentEvent::Finished { usage, .. } => self.usage = *usage,
-            _ => {}
+/// What is said in an event.
+fn told(event: &AgentEvent) -> Option<Message> {
+    match event {
+        AgentEvent::ModelAnswered { message, .. } => Some(message.clone()),
+        AgentEvent::ToolAnswered { call_id, tool, content, is_error, .. } => {
+            let mut result = ToolResult::new(call_id, tool, content);
+            result.is_error = *is_error;
+            Some(Message::answering(result))
         }
+        _ => None,
     }
 }

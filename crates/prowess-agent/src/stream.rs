@@ -11,7 +11,7 @@ use prowess_runtime::{Conversation, SessionKey, TurnRequest};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, RunRequest};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::outcome::RunOutcome;
@@ -31,7 +31,23 @@ impl RunStream {
         session: SessionKey,
         turn: Option<TurnRequest>,
         cancel: CancellationToken,
-        depth: usize,
+    ) -> Self {
+        let notes = Notes::new(&agent.inner.limits, None);
+        Self::with_notes(agent, session, turn, cancel, notes)
+    }
+
+    /// A run inside of another one, which pays for it.
+    pub(crate) fn inside(agent: &Agent, request: RunRequest, outer: &Arc<Notes>) -> Self {
+        let notes = Notes::new(&agent.inner.limits, Some(Arc::clone(outer)));
+        Self::with_notes(agent, request.session, Some(request.turn), request.cancel, notes)
+    }
+
+    fn with_notes(
+        agent: &Agent,
+        session: SessionKey,
+        turn: Option<TurnRequest>,
+        cancel: CancellationToken,
+        notes: Notes,
     ) -> Self {
         let inner = Arc::clone(&agent.inner);
         let (events, receiver) = mpsc::channel(inner.limits.event_buffer.max(1));
@@ -45,9 +61,8 @@ impl RunStream {
                 conversation: Mutex::new(conversation),
                 events,
                 cancel,
-                depth,
                 inner: Arc::clone(&inner),
-                notes: Notes::default(),
+                notes: Arc::new(notes),
             };
             inner.run(&run, turn).await
         });

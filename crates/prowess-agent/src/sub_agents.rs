@@ -16,8 +16,8 @@ use crate::model::ChatModel;
 use crate::run::Run;
 use crate::spawn::{Spawn, SpawnError};
 
-/// Which skills a sub-agent has: always some of those that its parent sees, and never loaded ones
-/// that its parent did not load. What it loads itself, its parent does not see.
+/// Which skills a sub-agent has: some of those that its parent sees ([`SubAgent::of`] has its own),
+/// and loaded only what its parent has loaded. What it loads itself, its parent does not see.
 ///
 /// ```
 /// use prowess_agent::SubAgentSkills;
@@ -100,7 +100,8 @@ impl SubAgent {
         }
     }
 
-    /// Another agent, as it is.
+    /// Another agent, with what is changed here. It has its own skills and, unless it shares them,
+    /// its own sessions; it inherits nothing that is loaded.
     pub fn of(name: impl Into<String>, description: impl Into<String>, agent: Agent) -> Self {
         Self { agent: Some(agent), ..Self::new(name, description) }
     }
@@ -129,12 +130,9 @@ impl SubAgent {
         self
     }
 
-    /// It, as a child of this agent.
+    /// It, as a child of this agent, or as the agent that it is.
     fn child_of(&self, parent: Agent) -> Agent {
-        if let Some(agent) = &self.agent {
-            return agent.clone();
-        }
-        let mut child = parent;
+        let mut child = self.agent.clone().unwrap_or(parent);
         if let Some(system) = &self.system {
             child = child.with_system(system);
         }

@@ -1,10 +1,14 @@
 //! Conversations that become too long are summed up.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use prowess_runtime::{Compaction, Message, Part, Role, ToolDeclaration, estimate_tokens};
+use prowess_runtime::{
+    Compactable, Compaction, Message, Part, Role, ToolDeclaration, estimate_tokens,
+};
 use serde::{Deserialize, Serialize};
 
+use crate::cut::within;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::middleware::{Middleware, ModelCall};
@@ -17,7 +21,7 @@ use crate::run::Run;
 /// trigger_tokens = 170000    # what a request may cost before
 /// keep_messages = 20         # that are sent as they are
 /// max_summary_tokens = 4000
-/// max_read_bytes = 1000000   # of the conversation that are summed up at once, from its end
+/// max_read_bytes = 400000    # of the conversation that are summed up at once
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -29,8 +33,8 @@ pub struct SummarizationSettings {
     pub keep_messages: usize,
     /// How long a summary may be.
     pub max_summary_tokens: u32,
-    /// How much of the conversation is read at once, from its end; what is before that is left out,
-    /// and that is said.
+    /// How much of the conversation is read at once. Long messages are cut in the middle; if that is
+    /// not enough, those behind an earlier summary are left out, oldest first, and that is told.
     pub max_read_bytes: usize,
 }
 
@@ -40,7 +44,7 @@ impl Default for SummarizationSettings {
             trigger_tokens: 170_000,
             keep_messages: 20,
             max_summary_tokens: 4_000,
-            max_read_bytes: 1_000_000,
+            max_read_bytes: 400_000,
         }
     }
 }
@@ -101,9 +105,12 @@ impl SummarizationMiddleware {
         &self,
         run: &Run,
         call: &ModelCall,
-        messages: &[Message],
+        old: &Compactable,
     ) -> Result<String, AgentError> {
-        let text = written(messages, self.settings.max_read_bytes);
+        let (text, left_out) = written(old, self.settings.max_read_bytes);
+        if left_out > 0 {
+            run.problem(format!("{left_out} messages are too long to be summed up")).await;
+        }
         let options = ModelOptions::default()
             .with_max_tokens(self.settings.max_summary_tokens)
             .with_cache(Cache::Off);
@@ -133,21 +140,26 @@ impl Middleware for SummarizationMiddleware {
         let keep = settings.keep_messages;
         let old = run.runtime().compactable(session, agent, keep).await?;
         // A summary of nothing but an earlier summary would save nothing.
-        if old.len() < 2 {
+        if old.messages.len() < 2 {
             run.problem("the conversation is too long, and there is nothing to sum up").await;
+            return Ok(());
+        }
+        if run.notes.has_no_summary.load(Ordering::Relaxed) {
             return Ok(());
         }
         match self.summary(run, call, &old).await {
             Ok(summary) if !summary.is_empty() => {
-                let messages = run.runtime().compact(session, agent, keep, &summary).await?;
-                run.emit(AgentEvent::Compacted { messages }).await;
+                run.runtime().compact(session, agent, &old, &summary).await?;
+                run.emit(AgentEvent::Compacted { messages: old.up_to }).await;
                 run.ask_anew();
+                return Ok(());
             }
             Ok(_) => run.problem("the conversation could not be summed up: nothing was said").await,
             Err(error) => {
                 run.problem(format!("the conversation could not be summed up: {error}")).await;
             }
         }
+        run.notes.has_no_summary.store(true, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -183,26 +195,26 @@ fn tokens(message: &Message) -> u64 {
     message.parts.iter().map(part).sum::<usize>() as u64
 }
 
-/// Messages as text, the last ones if all are too long.
-fn written(messages: &[Message], most: usize) -> String {
-    let mut written: Vec<String> = Vec::new();
-    let mut left = most;
-    let mut left_out = 0;
-    for message in messages.iter().rev() {
-        let text = told(message);
-        match text.len() <= left && left_out == 0 {
-            true => {
-                left -= text.len();
-                written.push(text);
-            }
-            false => left_out += 1,
-        }
-    }
-    if left_out > 0 {
-        written.push(format!("[{left_out} messages before this are left out here]"));
-    }
-    written.reverse();
-    written.join("\n\n")
+/// Messages as text, and how many are left out because all are too long: those behind an earlier
+/// summary, oldest first.
+fn written(old: &Compactable, most: usize) -> (String, usize) {
+    // One message alone does not take the place of all others.
+    let texts: Vec<String> =
+        old.messages.iter().map(|message| within(&told(message), most / 4)).collect();
+    let (first, rest) = texts.split_at(usize::from(old.is_second));
+    let mut left = most.saturating_sub(first.iter().map(String::len).sum());
+    let fits = |text: &&String| {
+        let fits = text.len() <= left;
+        left = left.saturating_sub(text.len());
+        fits
+    };
+    let kept = rest.iter().rev().take_while(fits).count();
+    let left_out = rest.len() - kept;
+    let note = format!("[{left_out} messages are left out here]");
+    let note = (left_out > 0).then_some(&note);
+    let all: Vec<&str> =
+        first.iter().chain(note).chain(&rest[left_out..]).map(String::as_str).collect();
+    (all.join("\n\n"), left_out)
 }
 
 fn told(message: &Message) -> String {

@@ -108,14 +108,10 @@ impl Inner {
 
     async fn steps(&self, run: &Run, outcome: &mut RunOutcome) -> Result<(), AgentError> {
         loop {
-            let is_over = |limit: u64| {
-                let spent = run.spent();
-                spent.input_tokens.saturating_add(spent.output_tokens) > limit
-            };
             outcome.stop = match () {
                 () if run.cancel.is_cancelled() => StopReason::Cancelled,
                 () if outcome.steps >= self.limits.max_steps => StopReason::StepLimit,
-                () if self.limits.max_tokens.is_some_and(is_over) => StopReason::TokenLimit,
+                () if run.is_over_budget() => StopReason::TokenLimit,
                 () => match self.step(run, outcome).await? {
                     Stepped::On => continue,
                     Stepped::Over(stop, message) => {

@@ -5,15 +5,16 @@ mod agent_support;
 
 use std::sync::{Arc, Mutex};
 
-use agent_support::{answer, catalog, events, load, scripted, session};
+use agent_support::{answer, call, catalog, events, load, scripted, session};
 use futures_util::future::BoxFuture;
 use prowess_agent::{
     Agent, AgentEvent, CodeBlockSettings, CodeBlocksMiddleware, Reply, RunRequest, ScriptedModel,
-    SkillsMiddleware,
+    SkillsMiddleware, SubAgent, SubAgentMiddleware,
 };
 use prowess_runtime::{
     AllowedToolsPolicy, BoxError, CommandAnswer, CommandRequest, CommandRunner, Settings,
 };
+use serde_json::json;
 
 /// Answers what it was asked, and remembers it.
 #[derive(Default)]
@@ -104,4 +105,22 @@ async fn a_policy_holds_for_code_too() {
     agent(&model, &echo).run(RunRequest::new(session(), "Go.")).await.unwrap();
     assert!(echo.0.lock().unwrap().is_empty());
     assert!(answer(&model, "code-2").contains("not in the allowed-tools list"));
+}
+
+/// Who has no tool to run code answers with text.
+#[tokio::test]
+async fn without_the_tool_code_is_text() {
+    let sub = scripted([Reply::text("```py\nprint(1)\n```")]);
+    let narrow = SubAgent::new("narrow", "N.").model(sub).tools(["other"]);
+    let arguments = json!({"description": "Go on.", "subagent_type": "narrow"});
+    let model = scripted([Reply::calls([call("t", "task", arguments)]), Reply::text("Done.")]);
+    let echo = Arc::new(Echo::default());
+    let agent = Agent::builder(model.clone())
+        .middleware(CodeBlocksMiddleware::new(echo.clone()))
+        .middleware(SubAgentMiddleware::empty().with(narrow))
+        .build()
+        .unwrap();
+    agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
+    assert_eq!(answer(&model, "t"), "```py\nprint(1)\n```");
+    assert!(echo.0.lock().unwrap().is_empty());
 }

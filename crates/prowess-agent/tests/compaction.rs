@@ -11,7 +11,7 @@ use prowess_agent::{
     TodoStatus, Todos,
 };
 use prowess_catalog::{Catalog, DirectorySource};
-use prowess_runtime::{LoadMode, Settings};
+use prowess_runtime::{LoadMode, Message, Settings, ToolDeclaration, ToolOutcome, tool_fn};
 use serde_json::json;
 
 fn settings() -> SummarizationSettings {
@@ -273,15 +273,90 @@ async fn a_long_step_stays_together_and_is_summed_up_once() {
         let made: Vec<&str> = request
             .messages
             .iter()
-            .flat_map(|it| it.tool_calls())
+            .flat_map(Message::tool_calls)
             .map(|it| it.id.as_str())
             .collect();
         let answered: Vec<&str> = request
             .messages
             .iter()
-            .flat_map(|it| it.tool_results())
+            .flat_map(Message::tool_results)
             .map(|it| it.call_id.as_str())
             .collect();
         assert_eq!(made, answered);
     }
+}
+
+/// Ids of calls that are not sent any more are still taken: what is called again is run again.
+#[tokio::test]
+async fn a_call_behind_a_summary_is_carried_out_whatever_its_id() {
+    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let tool = {
+        let count = Arc::clone(&count);
+        let declaration = ToolDeclaration::new("count", "Counts.", json!({"type": "object"}));
+        tool_fn(declaration, move |_| {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
+            async move { ToolOutcome::text(format!("count {number}")) }
+        })
+    };
+    let summing = scripted([Reply::text("S."), Reply::text("S."), Reply::text("S.")]);
+    let model = scripted([
+        Reply::calls([call("call_0", "count", json!({}))]),
+        Reply::text("A."),
+        Reply::text("B."),
+        Reply::calls([call("call_0", "count", json!({}))]),
+        Reply::text("C."),
+    ]);
+    let agent = agent(&model, &summing).tool(tool).build().unwrap();
+    for message in ["Hello.".to_owned(), long(), "Again.".to_owned()] {
+        agent.run(RunRequest::new(session(), message)).await.unwrap();
+    }
+    assert!(!summing.requests().is_empty(), "it was summed up");
+    let requests = model.requests();
+    let last =
+        requests.last().unwrap().messages.last().unwrap().tool_results().next().unwrap().clone();
+    assert_eq!((last.content.as_str(), last.call_id == "call_0"), ("count 2", false));
+}
+
+/// What others say while a summary is made is not lost: it stands behind the summary.
+#[tokio::test]
+async fn what_comes_while_a_summary_is_made_stays() {
+    let model = scripted([Reply::text("A."), Reply::text("B."), Reply::text("C.")]);
+    let agent = agent(&model, &scripted([])).build().unwrap();
+    for message in ["One.", "Two."] {
+        agent.run(RunRequest::new(session(), message)).await.unwrap();
+    }
+    let (runtime, name) = (agent.runtime(), agent.name());
+    let old = runtime.compactable(&session(), name, 2).await.unwrap();
+    let more = vec![Message::user("Meanwhile."), Message::assistant("Yes.")];
+    runtime.append(&session(), name, more).await.unwrap();
+    runtime.compact(&session(), name, &old, "Sum.").await.unwrap();
+    let sent = runtime.transcript(&session(), name).await.unwrap();
+    let texts: Vec<String> = sent.iter().map(Message::text).collect();
+    let summary = "Here is a summary of the conversation to date:\n\nSum.";
+    assert_eq!(texts, [summary, "Two.", "B.", "Meanwhile.", "Yes."]);
+}
+
+/// However long messages are, an earlier summary is read, and what is left out is told.
+#[tokio::test]
+async fn an_earlier_summary_is_always_read() {
+    let settings = SummarizationSettings::default()
+        .with_trigger_tokens(1_500)
+        .with_keep_messages(2)
+        .with_max_read_bytes(400);
+    let summing = scripted([Reply::text("EARLIER."), Reply::text("LATER.")]);
+    let model = scripted((0..6).map(|_| Reply::text("Ok.")));
+    let agent = Agent::builder(model)
+        .middleware(
+            SummarizationMiddleware::new().with_settings(settings).with_model(summing.clone()),
+        )
+        .build()
+        .unwrap();
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        told.extend(events(&agent, &long()).await);
+    }
+    let second = summing.requests()[1].messages[0].text();
+    assert!(second.contains("EARLIER."), "{second}");
+    assert!(second.contains("bytes are left out here]"), "{second}");
+    assert!(second.len() < 1_000, "{}", second.len());
 }

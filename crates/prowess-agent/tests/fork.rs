@@ -379,7 +379,7 @@ async fn whoever_follows_the_run_sees_what_a_sub_agent_does_and_what_it_costs() 
         .filter_map(|event| match event {
             AgentEvent::SubAgent { call_id, agent, event } => {
                 assert_eq!(call_id, "1");
-                assert!(agent.starts_with("report~"), "{agent}");
+                assert!(agent.starts_with("main>report~"), "{agent}");
                 Some(&**event)
             }
             _ => None,

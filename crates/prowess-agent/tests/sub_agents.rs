@@ -10,8 +10,10 @@ use prowess_agent::{
     Agent, AgentEvent, Reply, RunLimits, RunRequest, ScriptedModel, SkillsMiddleware, SubAgent,
     SubAgentMiddleware, SubAgentSkills, create_deep_agent,
 };
-use prowess_catalog::Catalog;
-use prowess_runtime::{AgentName, Tool, ToolCall, ToolDeclaration, ToolOutcome, tool_fn};
+use prowess_catalog::{Catalog, CatalogSkill, Scope};
+use prowess_runtime::{
+    AgentName, Tool, ToolCall, ToolDeclaration, ToolOutcome, Visibility, tool_fn,
+};
 use serde_json::json;
 
 fn skills() -> Catalog {
@@ -43,7 +45,7 @@ async fn loaded(agent: &Agent) -> Vec<(String, Vec<String>)> {
     let stored = agent.runtime().sessions().get(&session()).await.unwrap().unwrap();
     let names = |(name, state): (&AgentName, &prowess_runtime::SessionState)| {
         let loaded = state.loaded_names().into_iter().map(str::to_owned).collect();
-        (name.as_str().split('~').next().unwrap().to_owned(), loaded)
+        (name.label().split('~').next().unwrap().to_owned(), loaded)
     };
     stored.session.agents.iter().map(names).collect()
 }
@@ -68,8 +70,8 @@ async fn parent_and_sub_agent_load_skills_each_for_itself() {
     agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
     assert_eq!(answer(&model, "2"), "42 rows.");
     let expected = [
-        ("general-purpose".to_owned(), vec!["sql".to_owned(), "web".to_owned()]),
         ("main".to_owned(), vec!["sql".to_owned()]),
+        ("general-purpose".to_owned(), vec!["sql".to_owned(), "web".to_owned()]),
     ];
     assert_eq!(loaded(&agent).await, expected);
     // The sub-agent was given the text anew, not told that it is loaded already.
@@ -100,7 +102,7 @@ async fn inherit_copies_what_is_loaded_at_spawn() {
     let agent = agent(&model, sub_agents);
     agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
     let expected =
-        [("general-purpose".to_owned(), vec![]), ("main".to_owned(), vec!["sql".to_owned()])];
+        [("main".to_owned(), vec!["sql".to_owned()]), ("general-purpose".to_owned(), vec![])];
     assert_eq!(loaded(&agent).await, expected, "what it unloads, the parent keeps");
 }
 
@@ -255,4 +257,95 @@ async fn a_deep_agent_forks_and_hands_out_tasks() {
     assert!(answer(&model, "1").ends_with("[Write a report.]"), "{}", answer(&model, "1"));
     assert_eq!(answer(&model, "2"), "[Count.]");
     assert!(answer(&model, "3").starts_with("Updated todo list to [{"));
+}
+
+/// What is hidden from an agent is hidden from its sub-agents, and what is for it is for them.
+#[tokio::test]
+async fn sub_agents_stay_within_what_their_parent_sees() {
+    for allowed in ["main", "other"] {
+        let filter = move |scope: &Scope, skill: &CatalogSkill| {
+            let is_shown = skill.name() != "sql" || scope.agent.as_deref() == Some(allowed);
+            if is_shown { Visibility::Listed } else { Visibility::Hidden }
+        };
+        let model = Arc::new(ScriptedModel::deciding(|request| {
+            match (request.messages[0].text().as_str(), request.messages.len()) {
+                ("Go.", 1) => Reply::calls([task("t", "general-purpose", "Sub.")]),
+                ("Sub.", 1) => Reply::calls([load("l", "sql")]),
+                _ => Reply::text(
+                    request.messages.last().unwrap().tool_results().next().unwrap().content.clone(),
+                ),
+            }
+        }));
+        let agent = Agent::builder(model)
+            .engine(|engine| engine.visibility(Arc::new(filter)))
+            .middleware(SubAgentMiddleware::new())
+            .middleware(SkillsMiddleware::new(skills()))
+            .build()
+            .unwrap();
+        let outcome = agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
+        assert_eq!(outcome.text() == "Write SQL.", allowed == "main", "{}", outcome.text());
+    }
+}
+
+#[tokio::test]
+async fn limits_of_a_run_hold_for_the_runs_inside_of_it() {
+    // However deep the agent of a hub would let others stand: its caller's limit holds.
+    let deep = |request: &prowess_agent::ModelRequest| match request
+        .messages
+        .last()
+        .unwrap()
+        .tool_results()
+        .next()
+    {
+        None => Reply::calls([task("t", "other", "Deeper.")]),
+        Some(result) => Reply::text(result.content.clone()),
+    };
+    let other = Agent::builder(Arc::new(ScriptedModel::deciding(deep)))
+        .middleware(SubAgentMiddleware::new().with(SubAgent::new("other", "Deeper.")))
+        .build()
+        .unwrap();
+    let agent = Agent::builder(Arc::new(ScriptedModel::deciding(deep)))
+        .middleware(SubAgentMiddleware::empty().with(SubAgent::of("other", "Another.", other)))
+        .limits(RunLimits::default().with_max_depth(2))
+        .build()
+        .unwrap();
+    let outcome = agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
+    assert!(outcome.text().contains("at most 2 sub-agents"), "{}", outcome.text());
+    // Side by side they share what is left.
+    let mut usage = prowess_runtime::Usage::default();
+    usage.input_tokens = 30;
+    let again = move |_: &prowess_agent::ModelRequest| {
+        Reply::calls([call("x", "nothing", json!({}))]).with_usage(usage)
+    };
+    let child = Arc::new(ScriptedModel::deciding(again));
+    let calls = (0..6).map(|at| task(&format!("t{at}"), "child", "Go on."));
+    let model = scripted([Reply::calls(calls)]);
+    let agent = Agent::builder(model)
+        .middleware(SubAgentMiddleware::empty().with(SubAgent::new("child", "C.").model(child)))
+        .limits(RunLimits::default().with_max_tokens(100))
+        .build()
+        .unwrap();
+    let outcome = agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
+    assert!(outcome.usage.input_tokens <= 6 * 30 + 100, "{:?}", outcome.usage);
+    assert!(outcome.usage.input_tokens > 100, "{:?}", outcome.usage);
+}
+
+/// A sub-agent that is given up has cost what it has cost.
+#[tokio::test]
+async fn what_a_sub_agent_costs_is_paid_also_if_it_is_given_up() {
+    let mut usage = prowess_runtime::Usage::default();
+    usage.input_tokens = 1_000;
+    let hang = tool_fn(ToolDeclaration::new("hang", "Hangs.", json!({"type": "object"})), |_| {
+        std::future::pending()
+    });
+    let child = scripted([Reply::calls([call("h", "hang", json!({}))]).with_usage(usage)]);
+    let model = scripted([Reply::calls([task("t", "child", "Go on.")]), Reply::text("Done.")]);
+    let agent = Agent::builder(model)
+        .tool(hang)
+        .middleware(SubAgentMiddleware::empty().with(SubAgent::new("child", "C.").model(child)))
+        .limits(RunLimits::default().with_tool_timeout_ms(300))
+        .build()
+        .unwrap();
+    let outcome = agent.run(RunRequest::new(session(), "Go.")).await.unwrap();
+    assert_eq!(outcome.usage.input_tokens, 1_000);
 }

@@ -70,19 +70,62 @@ impl Arguments {
         (out.len() <= most).then_some(out)
     }
 
-    /// A command with everything put in, each word quoted so that a shell takes it for one word and
-    /// nothing else. No line is added; variables stay as they are. Also says whether the command
-    /// has a place for arguments.
+    /// A command with places that lead to what was typed, and not with what was typed: a shell
+    /// never takes that for code, whatever stands around the place. Variables stay as they are, and
+    /// no line is added. Also says whether the command has a place for `$ARGUMENTS`.
+    ///
+    /// ```
+    /// use prowess_format::Arguments;
+    ///
+    /// let (command, _) = Arguments::new("'a; b'").substitute_in_command("grep '$0' f");
+    /// assert_eq!(command, "__arguments=('a; b')\ngrep ''\"${__arguments[0]}\"'' f");
+    /// ```
     pub fn substitute_in_command(&self, command: &str) -> (String, bool) {
-        let words: Vec<String> = self.words.iter().map(|word| for_shell(word)).collect();
-        let quoted = Self {
-            raw: words.join(" "),
-            words,
-            names: self.names.clone(),
-            variables: Vec::new(),
-            is_used: true,
-        };
-        quoted.filled(command, usize::MAX).unwrap_or_default()
+        let mut out = String::with_capacity(command.len());
+        let mut quote: Option<char> = None;
+        let (mut uses_any, mut saw_arguments) = (false, false);
+        let mut at = 0;
+        while let Some(character) = command[at..].chars().next() {
+            let from = &command[at..];
+            let placeholder = match character {
+                '$' => self.placeholder(from).filter(|it| it.value.is_some()),
+                _ => None,
+            };
+            if let Some(it) = placeholder {
+                let place = match it.which {
+                    Which::All if quote.is_none() => "${__arguments[@]}".to_owned(),
+                    Which::All => "${__arguments[*]}".to_owned(),
+                    Which::Word(index) => format!("${{__arguments[{index}]}}"),
+                };
+                // Inside of double quotes it is quoted; everywhere else it brings its quotes.
+                match quote {
+                    None => out.push_str(&format!("\"{place}\"")),
+                    Some('"') => out.push_str(&place),
+                    Some(single) => out.push_str(&format!("{single}\"{place}\"{single}")),
+                }
+                uses_any = true;
+                saw_arguments |= it.is_arguments;
+                at += it.length;
+                continue;
+            }
+            out.push(character);
+            at += character.len_utf8();
+            match (character, quote) {
+                ('\\', None | Some('"')) => {
+                    let escaped = command[at..].chars().next();
+                    out.extend(escaped);
+                    at += escaped.map_or(0, char::len_utf8);
+                }
+                ('\'' | '"', None) => quote = Some(character),
+                (closing, Some(open)) if closing == open => quote = None,
+                _ => {}
+            }
+        }
+        if uses_any {
+            let words: Vec<String> = self.words.iter().map(|word| for_shell(word)).collect();
+            out.insert_str(0, &format!("__arguments=({})\n", words.join(" ")));
+        }
+        (out, saw_arguments)
     }
 
     /// The arguments have a place elsewhere: no line is added for them.
@@ -138,14 +181,17 @@ impl Arguments {
     /// The placeholder that begins with this `$`.
     fn placeholder(&self, from: &str) -> Option<Placeholder<'_>> {
         let rest = &from[1..];
+        let word = |length, index, is_arguments| {
+            let (value, which) = (self.word(index), Which::Word(index));
+            Placeholder { length, value, which, is_arguments }
+        };
         if let Some(after) = rest.strip_prefix("ARGUMENTS") {
             if let Some((index, length)) = index_in_brackets(after) {
-                let value = self.word(index);
-                return Some(Placeholder { length: 10 + length, value, is_arguments: true });
+                return Some(word(10 + length, index, true));
             }
             if !continues_word(after) {
-                let value = Some(Cow::Borrowed(self.raw.as_str()));
-                return Some(Placeholder { length: 10, value, is_arguments: true });
+                let (value, which) = (Some(Cow::Borrowed(self.raw.as_str())), Which::All);
+                return Some(Placeholder { length: 10, value, which, is_arguments: true });
             }
         }
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -153,8 +199,9 @@ impl Arguments {
             if continues_word(&rest[digits..]) {
                 return None;
             }
-            let value = rest[..digits].parse().ok().and_then(|index| self.word(index));
-            return Some(Placeholder { length: 1 + digits, value, is_arguments: false });
+            // A number too large to count has no word either.
+            let index = rest[..digits].parse().unwrap_or(usize::MAX);
+            return Some(word(1 + digits, index, false));
         }
         let (index, name) = self
             .names
@@ -165,8 +212,8 @@ impl Arguments {
                 rest.strip_prefix(name.as_str()).is_some_and(|a| !continues_word(a))
             })
             .max_by_key(|(_, name)| name.len())?;
-        let value = self.word(index).or(Some(Cow::Borrowed("")));
-        Some(Placeholder { length: 1 + name.len(), value, is_arguments: false })
+        let found = word(1 + name.len(), index, false);
+        Some(Placeholder { value: found.value.or(Some(Cow::Borrowed(""))), ..found })
     }
 
     fn word(&self, index: usize) -> Option<Cow<'_, str>> {
@@ -183,11 +230,20 @@ fn for_shell(word: &str) -> String {
     }
 }
 
+/// What was typed, or a word of it.
+#[derive(Clone, Copy)]
+enum Which {
+    All,
+    Word(usize),
+}
+
 struct Placeholder<'a> {
     /// Bytes that it takes in the text, with the `$`.
     length: usize,
     /// What stands in for it; `None` leaves it as it is.
     value: Option<Cow<'a, str>>,
+    /// What that is.
+    which: Which,
     /// Whether it is `$ARGUMENTS` in some form.
     is_arguments: bool,
 }
@@ -265,19 +321,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_in_a_command_are_words_and_nothing_else() {
-        let arguments = Arguments::new(r#"a 'b; rm -rf /' $(id) it\'s"#).with_names(["file"]);
+    fn a_command_gets_places_and_not_what_was_typed() {
+        let arguments = Arguments::new(r#"a 'b; rm -rf /' $(id) it\'s"#).with_names(["file", "no"]);
+        let all = r"__arguments=(a 'b; rm -rf /' '$(id)' 'it'\''s')";
         let table = [
-            ("cat $file", "cat a", false),
-            ("cat $1", "cat 'b; rm -rf /'", false),
-            ("echo $2 $3", r"echo '$(id)' 'it'\''s'", false),
-            ("all $ARGUMENTS", r"all a 'b; rm -rf /' '$(id)' 'it'\''s'", true),
-            ("$ARGUMENTS[0] ${HOME} $9", "a ${HOME} $9", true),
+            ("cat $file", r#"cat "${__arguments[0]}""#, false),
+            ("cat '$1'", r#"cat ''"${__arguments[1]}"''"#, false),
+            (r#"cat "$2 $3""#, r#"cat "${__arguments[2]} ${__arguments[3]}""#, false),
+            ("all $ARGUMENTS", r#"all "${__arguments[@]}""#, true),
+            (r#"all "$ARGUMENTS""#, r#"all "${__arguments[*]}""#, true),
+            (r#""it's" $0"#, r#""it's" "${__arguments[0]}""#, false),
+            (r#"\$0 \" $0"#, r#"\$0 \" "${__arguments[0]}""#, false),
         ];
         for (command, expected, uses) in table {
             let (with, used) = arguments.substitute_in_command(command);
-            assert_eq!((with.as_str(), used), (expected, uses), "{command}");
+            assert_eq!((with, used), (format!("{all}\n{expected}"), uses), "{command}");
         }
+        let untouched = "echo ${HOME} $9 $HOME";
+        assert_eq!(arguments.substitute_in_command(untouched), (untouched.to_owned(), false));
     }
 
     #[test]

@@ -117,10 +117,18 @@ impl Runtime {
                 .with_messages(messages.clone());
             let StoredSession { revision, session: mut next, .. } = stored;
             if let Some(refusal) = next.apply(&delta).into_iter().find_map(|(_, it)| it.refused) {
-                return Err(too_many(&refusal, &declared, &pinned));
+                return Err(too_many(&refusal, &declared, &pinned, &request.inherited));
             }
             let number = next.state(agent).turn;
             let mut events = turn_events(&commit, number, &declared, &pinned);
+            events.extend(request.inherited.iter().map(|skill| {
+                let message = format!("Skill '{}' loaded as another agent has it", skill.name);
+                let mut event = commit.event(EventKind::SkillLoaded, number, message);
+                event = event.with_skill(&skill.name);
+                event.digest = Some(skill.digest);
+                event.version.clone_from(&skill.version);
+                event
+            }));
             if changed {
                 let message = "The model was told that the skills have changed";
                 events.push(commit.event(EventKind::SkillsChanged, number, message));
@@ -292,8 +300,9 @@ async fn not_given<'a>(
             let has = |doc: &GivenDoc| {
                 loaded.docs.get(&doc.path).is_some_and(|known| known.digest == Some(doc.digest))
             };
-            (loaded.digest, &loaded.tree_digest, &loaded.arguments)
-                == (wanted.loaded.digest, &wanted.loaded.tree_digest, &wanted.loaded.arguments)
+            let of = |it: &LoadedSkill| (it.digest, it.tree_digest, it.text);
+            of(loaded) == of(&wanted.loaded)
+                && loaded.arguments == wanted.loaded.arguments
                 && (loaded.pinned || !wanted.loaded.pinned)
                 && wanted.docs.iter().all(has)
         };
@@ -345,9 +354,14 @@ fn invalid(skill: &str, why: &str) -> RuntimeError {
     RuntimeError::InvalidLoad { skill: skill.to_owned(), why: why.to_owned() }
 }
 
-fn too_many(refusal: &Refusal, declared: &[&Prepared], pinned: &[&Prepared]) -> RuntimeError {
-    let first = declared.iter().chain(pinned).next();
-    let skill = first.map(|skill| skill.loaded.name.clone()).unwrap_or_default();
+fn too_many(
+    refusal: &Refusal,
+    declared: &[&Prepared],
+    pinned: &[&Prepared],
+    inherited: &[LoadedSkill],
+) -> RuntimeError {
+    let prepared = declared.iter().chain(pinned).map(|skill| &skill.loaded);
+    let skill = prepared.chain(inherited).next().map(|it| it.name.clone()).unwrap_or_default();
     RuntimeError::InvalidLoad { skill, why: refusal.to_string() }
 }
 

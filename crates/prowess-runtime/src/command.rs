@@ -190,7 +190,9 @@ impl Engine<'_> {
             let cause = format!("it took longer than {} ms", timeout.as_millis());
             return Err(failed("embedded_command_failed", cause));
         }
-        let program = code.split_whitespace().next().unwrap_or_default();
+        let own = code.strip_prefix("__arguments=").and_then(|it| it.split_once('\n'));
+        let own = own.map_or(code, |(_, own)| own);
+        let program = own.split_whitespace().next().unwrap_or_default();
         let program = program.rsplit('/').next().unwrap_or_default();
         match exit_code {
             0 => {}

@@ -54,6 +54,8 @@ kinds! {
     ToolBlocked Warning;
     /// A call could not be carried out.
     CallFailed Warning;
+    /// The first messages of a conversation were summed up.
+    ConversationCompacted Info;
 }
 
 /// How much an event matters.

@@ -61,9 +61,9 @@ pub use narrow::Narrowing;
 pub use outcome::{ArtifactRef, ToolOutcome};
 pub use policy::{ALWAYS_ALLOWED, AllowedToolsPolicy, AllowedToolsUnion};
 pub use prompt::{
-    Budget, Conversation, InvalidBudget, ListedSkill, Listing, ListingMode, ListingOrder,
-    ListingRest, ListingSlot, MAX_DESCRIPTION, MAX_WARNING, MAX_WARNINGS, ManualOnly, Placement,
-    Prompt, PromptRequest, TokenCounter, estimate_tokens,
+    Budget, Compactable, Conversation, InvalidBudget, ListedSkill, Listing, ListingMode,
+    ListingOrder, ListingRest, ListingSlot, MAX_DESCRIPTION, MAX_WARNING, MAX_WARNINGS, ManualOnly,
+    Placement, Prompt, PromptRequest, TokenCounter, estimate_tokens,
 };
 pub use runtime::{Blocked, Runtime};
 pub use session::{

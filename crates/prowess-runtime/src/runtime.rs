@@ -245,8 +245,19 @@ impl Runtime {
         agent: &AgentName,
         changes: Vec<Change>,
     ) -> Result<Revision, RuntimeError> {
+        self.change_telling(session, agent, changes, Vec::new()).await
+    }
+
+    /// The same, and says what happened.
+    pub(crate) async fn change_telling(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        changes: Vec<Change>,
+        events: Vec<Event>,
+    ) -> Result<Revision, RuntimeError> {
         let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps());
-        self.commit_alone(session, delta.with_setup(changes)).await
+        self.commit_alone(session, delta.with_setup(changes), events).await
     }
 
     /// Commits something that depends on nothing, as often as it takes.
@@ -254,6 +265,7 @@ impl Runtime {
         &self,
         session: &SessionKey,
         delta: SessionDelta,
+        events: Vec<Event>,
     ) -> Result<Revision, RuntimeError> {
         let attempts = self.inner.settings.max_commit_attempts.max(1);
         for _ in 0..attempts {
@@ -265,11 +277,15 @@ impl Runtime {
             let committed = self
                 .inner
                 .sessions
-                .commit(session, stored.revision, delta.clone(), Vec::new())
+                .commit(session, stored.revision, delta.clone(), events.clone())
                 .await;
             match committed {
                 Err(StoreError::Conflict { .. }) => {}
-                committed => return Ok(committed?),
+                committed => {
+                    let revision = committed?;
+                    self.inner.publish(session, &events);
+                    return Ok(revision);
+                }
             }
         }
         Err(RuntimeError::TooBusy { attempts })
@@ -283,7 +299,7 @@ impl Runtime {
         messages: Vec<Message>,
     ) -> Result<Revision, RuntimeError> {
         let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps());
-        self.commit_alone(session, delta.with_messages(messages)).await
+        self.commit_alone(session, delta.with_messages(messages), Vec::new()).await
     }
 
     /// Removes content that no session refers to any more, and says how many pieces.

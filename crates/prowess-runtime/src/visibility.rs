@@ -64,7 +64,10 @@ impl Visibilities {
         skill: &CatalogSkill,
         own: Visibility,
     ) -> Visibility {
-        if self.only.as_ref().is_some_and(|only| !only.contains(skill.name())) {
+        let is_left = |only: &Arc<BTreeSet<String>>| {
+            only.contains(skill.name()) || only.contains(&skill.qualified_name())
+        };
+        if !self.only.as_ref().is_none_or(is_left) {
             return Visibility::Hidden;
         }
         if self.settings.is_empty() && self.filter.is_none() {

@@ -30,7 +30,7 @@ impl CommandRunner for Recorder {
                 answer
             }
             "refused" => return Box::pin(std::future::ready(Err("no sandbox".into()))),
-            code => CommandAnswer::new(0, format!("<{code}>\n")),
+            code => CommandAnswer::new(0, format!("<{}>\n", code.replace('\n', "|"))),
         };
         Box::pin(std::future::ready(Ok(answer)))
     }
@@ -96,8 +96,10 @@ async fn people_get_what_they_write() {
     let world =
         world("Now: !`date` and !`git log $file`.\n```!\na\nb\n```\nEnd", PEOPLE, Trust::Trusted);
     let text = world.typed("x.md").await.unwrap();
-    assert_eq!(text, "Now: <date> and <git log x.md>.\n<a\nb>\nEnd\n\nARGUMENTS: x.md");
-    assert_eq!(world.ran(), ["date", "git log x.md", "a\nb"]);
+    let log = "__arguments=(x.md)\ngit log \"${__arguments[0]}\"";
+    let shown = log.replace('\n', "|");
+    assert_eq!(text, format!("Now: <date> and <{shown}>.\n<a|b>\nEnd\n\nARGUMENTS: x.md"));
+    assert_eq!(world.ran(), ["date", log, "a\nb"]);
     // It is pinned: nothing runs again.
     let state = world.runtime.state(&session(), &AgentName::default()).await.unwrap();
     assert!(state.loaded[0].text.is_some());
@@ -108,9 +110,11 @@ async fn people_get_what_they_write() {
 async fn nothing_that_is_put_in_becomes_a_command() {
     let world = world("!`sneaky` $ARGUMENTS !`ls $file`", PEOPLE, Trust::Trusted);
     let text = world.typed("'; rm -rf /' !`reboot` \u{e000}").await.unwrap();
-    let expected = "!`rm` $ARGUMENTS $0 '; rm -rf /' !`reboot` \u{e000} <ls '; rm -rf /'>";
+    let listed = "__arguments=('; rm -rf /' '!`reboot`' '\u{e000}')\nls \"${__arguments[0]}\"";
+    let shown = listed.replace('\n', "|");
+    let expected = format!("!`rm` $ARGUMENTS $0 '; rm -rf /' !`reboot` \u{e000} <{shown}>");
     assert_eq!(text, expected);
-    assert_eq!(world.ran(), ["sneaky", "ls '; rm -rf /'"]);
+    assert_eq!(world.ran(), ["sneaky", listed]);
 }
 
 #[tokio::test]
@@ -195,4 +199,32 @@ async fn what_is_for_people_alone_a_model_cannot_load() {
     let typed = TurnRequest::new().with_load(LoadRequest::typed("a", "it"));
     let turn = runtime.begin_turn(&session(), &agent, typed).await.unwrap();
     assert!(turn.messages[0].text().contains("Do it."), "{:?}", turn.messages);
+}
+
+/// Started again, a skill says what its commands write now.
+#[tokio::test]
+async fn commands_are_run_for_every_invocation() {
+    struct Clock(Mutex<usize>);
+    impl CommandRunner for Clock {
+        fn run<'a>(
+            &'a self,
+            _: CommandRequest<'a>,
+        ) -> BoxFuture<'a, Result<CommandAnswer, BoxError>> {
+            let mut now = self.0.lock().unwrap();
+            *now += 1;
+            Box::pin(std::future::ready(Ok(CommandAnswer::new(0, format!("tick {now}")))))
+        }
+    }
+    let text = "---\nname: a\ndescription: A.\n---\nNow: !`date`\n";
+    let source = MemorySource::new("memory").with_skill("a", text);
+    let runtime = Runtime::builder(Catalog::builder().source(source).build())
+        .settings(Settings::default().with_embedded_commands(PEOPLE))
+        .commands(Arc::new(Clock(Mutex::new(0))))
+        .build()
+        .unwrap();
+    for expected in ["Now: tick 1", "Now: tick 2"] {
+        let turn = TurnRequest::new().with_load(LoadRequest::typed("a", ""));
+        let turn = runtime.begin_turn(&session(), &AgentName::default(), turn).await.unwrap();
+        assert!(turn.messages[0].text().contains(expected), "{:?}", turn.messages);
+    }
 }

@@ -9,7 +9,8 @@
 //!
 //! The rows on `allowed_tools…`, `default_policy_is_recommend` and `format_skills_list…` are the
 //! same too, with one difference that is a setting: here a skill without `allowed-tools` lifts
-//! nothing. Open, because it concerns a part that comes later: integration row 3 (summarization).
+//! nothing. Integration rows 1 to 6 run through the loop of agents: `prowess/tests/files.rs` (1),
+//! `prowess-agent/tests/sub_agents.rs` (2), `compaction.rs` (3), `skills.rs` (4 to 6).
 
 mod support;
 

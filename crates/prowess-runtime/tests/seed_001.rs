@@ -1,7 +1,8 @@
 //! The test table of the second DeepAgents document (31 unit rows, 6 integration rows): one
 //! function per row, named after the row, in the `deepagents` dialect where the row is about words.
 //!
-//! Open, because it concerns a part that comes later: integration row 3 (summarization).
+//! Integration rows 1 to 6 run through the loop of agents: `prowess/tests/files.rs` (1),
+//! `prowess-agent/tests/sub_agents.rs` (2), `compaction.rs` (3), `skills.rs` (4 to 6).
 
 mod support;
 

@@ -135,6 +135,18 @@ async fn words_that_are_typed_stay_words() {
     let world = world(TIERS[0], ExecSettings::default());
     let text = world.typed("Said: !`echo $ARGUMENTS`", "'a; touch pwned' $(id) b").await.unwrap();
     assert_eq!(text, "Said: a; touch pwned $(id) b");
+    // Whatever the author has put around the place, and whatever was typed.
+    for body in ["!`echo '$0'`", "!`echo \"$0\"`", "!`echo \"$(echo $0)\"`", "!`echo $0 # '`"] {
+        for typed in [
+            "'b; touch pwned #'",
+            "$(touch${IFS}pwned)",
+            "`touch${IFS}pwned`",
+            "\"'; touch pwned; '\"",
+        ] {
+            // It may be shown in another way; it is not run.
+            let _ = world.typed(body, typed).await;
+        }
+    }
     let there = world.run(CommandLanguage::Shell, "ls").await.unwrap().1;
     assert!(!there.contains("pwned"), "{there}");
 }

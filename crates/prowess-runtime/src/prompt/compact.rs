@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::event::{Event, EventKind};
 use crate::message::{Message, Role};
 use crate::runtime::{Inner, Runtime};
 use crate::session::{AgentName, Change, Compaction, SessionKey, SessionState};
@@ -25,41 +26,59 @@ impl Runtime {
         session: &SessionKey,
         agent: &AgentName,
         keep: usize,
-    ) -> Result<Vec<Message>, RuntimeError> {
-        let mut messages = self.transcript(session, agent).await?;
-        messages.truncate(safe_cut(&messages, messages.len().saturating_sub(keep)));
-        Ok(messages)
+    ) -> Result<Compactable, RuntimeError> {
+        let state = self.state(session, agent).await?;
+        let stored = self.inner.sessions.messages(session, agent).await?;
+        let cut = safe_cut(&stored, stored.len().saturating_sub(keep));
+        let before = state.compaction.map_or(0, |it| it.messages);
+        let first = match cut > before {
+            true => stored[..cut].to_vec(),
+            false => Vec::new(),
+        };
+        let is_second = state.compaction.is_some() && !first.is_empty();
+        let messages = self.inner.compacted(first, &state, &mut Vec::new()).await?;
+        Ok(Compactable { messages, up_to: cut, is_second })
     }
 
-    /// From now on a summary is sent in the place of what is [`Runtime::compactable`], and says how
-    /// many messages of the transcript it stands for. Nothing of the transcript is lost.
+    /// From now on a summary is sent in the place of what it sums up. Nothing of the transcript is
+    /// lost.
     ///
     /// What was said of changed skills may be gone with it: the listing is written anew.
     pub async fn compact(
         &self,
         session: &SessionKey,
         agent: &AgentName,
-        keep: usize,
+        compactable: &Compactable,
         summary: &str,
-    ) -> Result<usize, RuntimeError> {
+    ) -> Result<(), RuntimeError> {
         let inner = &*self.inner;
-        let messages = inner.sessions.messages(session, agent).await?;
-        let cut = safe_cut(&messages, messages.len().saturating_sub(keep));
-        let mut unlisted = self.state(session, agent).await?;
-        let before = unlisted.compaction.map_or(0, |it| it.messages);
-        if cut <= before {
-            return Ok(before);
-        }
+        let of = inner.sessions.messages(session, agent).await?.len();
         let summary = inner.keep(summary.as_bytes().to_vec()).await?;
-        let compaction = Compaction { messages: cut, of: messages.len(), summary };
+        let compaction = Compaction { messages: compactable.up_to, of, summary };
+        let mut unlisted = self.state(session, agent).await?;
+        let turn = unlisted.turn;
         unlisted.skills = None;
         let (_, view) = inner.skills_of(session, agent).await;
         let (mut changes, _) =
             crate::commit::initialisation(inner, &unlisted, &view, session, agent).await?;
         changes.push(Change::Compact { compaction });
-        self.change(session, agent, changes).await?;
-        Ok(cut)
+        let message = format!("The first {} messages were summed up", compaction.messages);
+        let event = Event::new(EventKind::ConversationCompacted, agent, turn, message);
+        self.change_telling(session, agent, changes, vec![event]).await?;
+        Ok(())
     }
+}
+
+/// What a summary can be sent in the place of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Compactable {
+    /// The messages: an earlier summary first, if there is one. None, if nothing would be saved.
+    pub messages: Vec<Message>,
+    /// How many messages of the transcript that is.
+    pub up_to: usize,
+    /// Whether the first of the messages is an earlier summary.
+    pub is_second: bool,
 }
 
 impl Inner {
@@ -71,8 +90,20 @@ impl Inner {
         state: &SessionState,
         problems: &mut Vec<String>,
     ) -> Result<Vec<Message>, RuntimeError> {
-        let mut messages = self.sessions.messages(session, agent).await?;
-        let Some(compaction) = state.compaction else { return Ok(messages) };
+        let messages = self.sessions.messages(session, agent).await?;
+        self.compacted(messages, state, problems).await
+    }
+
+    /// A stored conversation without what was compacted.
+    pub(crate) async fn compacted(
+        &self,
+        mut messages: Vec<Message>,
+        state: &SessionState,
+        problems: &mut Vec<String>,
+    ) -> Result<Vec<Message>, RuntimeError> {
+        let Some(compaction) = state.compaction.filter(|_| !messages.is_empty()) else {
+            return Ok(messages);
+        };
         let Some(kept) = self.kept_or_lost(compaction.summary).await? else {
             problems.push("the summary of this conversation is lost; all of it is sent".to_owned());
             return Ok(messages);

@@ -1,5 +1,6 @@
 //! A conversation that is kept between requests.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::materialize::{Held, View};
@@ -24,6 +25,8 @@ pub struct Conversation {
     known: Option<Known>,
     messages: Arc<Vec<Message>>,
     held: Held,
+    /// The calls that were answered, also those that are not sent any more.
+    answered: HashSet<String>,
     problems: Vec<String>,
 }
 
@@ -42,6 +45,7 @@ impl Conversation {
             known: None,
             messages: Arc::default(),
             held: Held::default(),
+            answered: HashSet::new(),
             problems: Vec::new(),
         }
     }
@@ -56,14 +60,15 @@ impl Conversation {
         &self.agent
     }
 
-    /// How many calls are answered in it, as far as it was read.
+    /// How many calls were answered in it, as far as it was read; also those that are not sent any
+    /// more.
     pub fn answers(&self) -> usize {
-        self.held.results.len()
+        self.answered.len()
     }
 
-    /// Whether a call of this id is answered in it, as far as it was read.
+    /// Whether a call of this id was answered in it.
     pub fn is_answered(&self, call_id: &str) -> bool {
-        self.held.results.contains(call_id)
+        self.answered.contains(call_id)
     }
 
     /// Takes in a step that was committed: what the model said, and what its calls came to.
@@ -87,8 +92,10 @@ impl Conversation {
         known.revision = revision;
         let all = Arc::make_mut(&mut self.messages);
         for message in messages {
-            let answered = message.tool_results().map(|result| result.call_id.clone());
-            self.held.results.extend(answered);
+            for result in message.tool_results() {
+                self.held.results.insert(result.call_id.clone());
+                self.answered.insert(result.call_id.clone());
+            }
             all.push(message);
         }
     }
@@ -112,7 +119,8 @@ impl Runtime {
         skills: &SkillView,
     ) -> Result<SessionState, RuntimeError> {
         let inner = &*self.inner;
-        let Conversation { session, agent, known, messages, held, problems } = conversation;
+        let Conversation { session, agent, known, messages, held, answered, problems } =
+            conversation;
         let mut stored = stored_session(inner, session).await?;
         let mut state = stored.session.state(agent);
         if state.skills.is_none() {
@@ -124,7 +132,11 @@ impl Runtime {
         // Within a turn what was sent stays as it was, unless it was meant for one request.
         if *known != Some(now) || inner.settings.load_mode == LoadMode::Once {
             problems.clear();
-            let transcript = inner.transcript(session, agent, &state, problems).await?;
+            let stored = inner.sessions.messages(session, agent).await?;
+            let results = stored.iter().flat_map(Message::tool_results);
+            *answered = results.map(|result| result.call_id.clone()).collect();
+            answered.extend(state.calls.iter().cloned());
+            let transcript = inner.compacted(stored, &state, problems).await?;
             let scope = scope_of(session, agent);
             let view = View { inner, state: &state, skills, scope: &scope };
             *messages = Arc::new(view.messages(&transcript, problems).await?);

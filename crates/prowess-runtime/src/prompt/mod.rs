@@ -12,6 +12,7 @@ mod request;
 
 pub use budget::{Budget, InvalidBudget, TokenCounter, estimate_tokens};
 pub(crate) use budget::{default_counter, least_characters};
+pub use compact::Compactable;
 pub use conversation::Conversation;
 pub use listing::{
     ListedSkill, Listing, ListingMode, ListingOrder, ListingRest, ListingSlot, MAX_DESCRIPTION,

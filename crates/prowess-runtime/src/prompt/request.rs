@@ -155,10 +155,7 @@ impl Runtime {
 }
 
 pub(crate) fn scope_of(session: &SessionKey, agent: &AgentName) -> Scope {
-    Scope::new()
-        .with_user(session.user())
-        .with_session(session.session())
-        .with_agent(agent.as_str())
+    Scope::new().with_user(session.user()).with_session(session.session()).with_agent(agent.of())
 }
 
 impl Inner {

@@ -132,7 +132,25 @@ impl AgentName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// A sub-agent of this one, or of the one that this one is a sub-agent of: `main>report~1a2b`.
+    pub fn sub_agent(&self, label: &str) -> Result<Self, InvalidAgentName> {
+        Self::new(&format!("{}{SUB}{label}", self.of()))
+    }
+
+    /// The agent whose sub-agent it is, or itself: what counts for that agent counts for it.
+    pub fn of(&self) -> &str {
+        self.0.split(SUB).next().unwrap_or(&self.0)
+    }
+
+    /// What it is called among the sub-agents of an agent; its name if it is none.
+    pub fn label(&self) -> &str {
+        self.0.split_once(SUB).map_or(&self.0, |(_, label)| label)
+    }
 }
+
+/// What stands between an agent and its sub-agent.
+const SUB: char = '>';
 
 impl TryFrom<String> for AgentName {
     type Error = InvalidAgentName;

@@ -83,7 +83,12 @@ async fn load_first(
     }
     let opening = Opening { invocation, request, name, skill };
     if let Some(mode) = ContextMode::of(skill) {
-        return Ok(opening.fork(mode).await);
+        let outcome = opening.fork(mode).await;
+        // Before anything ran: what is there now counts, as for every other load.
+        return match outcome.code.as_ref() {
+            "skill_changed" => Err(outcome),
+            _ => Ok(outcome),
+        };
     }
     // Decided again when the change is committed; here it saves the reading.
     if let Some(refusal) = engine.refusal(invocation.state, name) {

@@ -31,6 +31,11 @@ impl Files {
             }
             let text = std::str::from_utf8(&file.bytes)
                 .map_err(|_| spot.failure(&FileError::NotText { path: shown.clone() }))?;
+            let bytes = edit.size(text);
+            if bytes > most {
+                let limit = "max_write_bytes";
+                return Err(spot.failure(&FileError::TooLarge { path: shown, bytes, limit, most }));
+            }
             let (edited, count) = edit.apply(text).map_err(|problem| {
                 ToolOutcome::error(problem.code(), format!("Error: {problem} in '{shown}'"))
                     .with_hint(problem.hint())
@@ -100,6 +105,13 @@ impl EditProblem {
 }
 
 impl Edit {
+    /// How many bytes the text would have; as many as it has, if nothing is replaced.
+    fn size(&self, text: &str) -> u64 {
+        let count = text.matches(&self.old).count() as u64;
+        let (old, new) = (self.old.len() as u64, self.new.len() as u64);
+        (text.len() as u64).saturating_sub(count * old).saturating_add(count.saturating_mul(new))
+    }
+
     /// The text with its replacements, and how many there are.
     pub(crate) fn apply(&self, text: &str) -> Result<(String, usize), EditProblem> {
         let count = text.matches(&self.old).count();

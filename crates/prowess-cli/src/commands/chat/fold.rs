@@ -83,7 +83,8 @@ impl Fold {
 
     /// What is shown of what a sub-agent does: its calls. What it says comes back as a result.
     fn inside(&mut self, agent: &str, event: &AgentEvent) -> Option<Shown> {
-        let label = safe_line(agent.split('~').next().unwrap_or(agent));
+        let label = agent.rsplit('>').next().unwrap_or(agent);
+        let label = safe_line(label.split('~').next().unwrap_or(label));
         match event {
             AgentEvent::ModelCalled { .. } => Some(Shown::Busy(format!("{label}: thinking"))),
             AgentEvent::ToolCalled { call } => {
@@ -100,6 +101,7 @@ impl Fold {
                 Some(Shown::Warning(format!("{label}: {}", safe_line(message))))
             }
             AgentEvent::SubAgent { agent: inner, event, .. } => {
+                let inner = inner.rsplit('>').next().unwrap_or(inner);
                 self.inside(&format!("{label} › {inner}"), event)
             }
             _ => None,

@@ -156,7 +156,7 @@ fn a_sub_agent_shows_its_calls_and_not_its_words() {
     };
     let mut fold = Fold::new(80);
     let mut take = |event: AgentEvent| fold.take(&event);
-    let report = "report~1a2b3c4d";
+    let report = "main>report~1a2b3c4d";
     assert_eq!(take(inside(report, AgentEvent::Text { text: "Words.".to_owned() })), []);
     assert_eq!(
         take(inside(report, AgentEvent::ModelCalled { step: 1, model: "m".to_owned() })),
@@ -167,7 +167,7 @@ fn a_sub_agent_shows_its_calls_and_not_its_words() {
         take(inside(report, answer("7", "ok", false, "abc"))),
         [Shown::Called("⏺ report › skill_run ls … ok (3 B)".to_owned())]
     );
-    let deeper = inside("task~0", AgentEvent::Problem { message: "no\u{1b}[2J".to_owned() });
+    let deeper = inside("main>task~0", AgentEvent::Problem { message: "no\u{1b}[2J".to_owned() });
     let [Shown::Warning(line)] = &take(inside(report, deeper))[..] else { panic!() };
     assert!(line.starts_with("report › task: no") && !line.contains('\u{1b}'), "{line}");
     assert_eq!(

@@ -21,8 +21,8 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::Context;
 use prowess_agent::{
-    Agent, CodeBlocksMiddleware, ProviderModel, RunLimits, SameAgent, SkillsMiddleware,
-    SubAgentMiddleware, SummarizationMiddleware, TodoMiddleware,
+    Agent, CodeBlocksMiddleware, ProviderModel, SameAgent, SkillsMiddleware, SubAgentMiddleware,
+    SummarizationMiddleware, TodoMiddleware,
 };
 use prowess_catalog::{ConfigError, DEBOUNCE};
 use prowess_runtime::{Event, SessionKey};
@@ -134,7 +134,7 @@ fn agent(
         .middleware(SummarizationMiddleware::new().with_settings(chat.summarization))
         .middleware(skills)
         // A run waits until what happened was shown.
-        .limits(RunLimits::default().with_event_buffer(1))
+        .limits(chat.limits.with_event_buffer(1))
         .engine(|engine| equipment.give(engine).sink(Arc::new(sink)));
     if chat.code_blocks == CodeBlocks::Run {
         agent = agent.middleware(CodeBlocksMiddleware::new(commands));

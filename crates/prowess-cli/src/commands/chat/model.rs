@@ -1,8 +1,8 @@
 //! Which model is talked with.
 
 use prowess_agent::{
-    ModelError, ModelName, Provider, ProviderModel, ProviderSettings, RetryPolicy, SubAgentSkills,
-    SummarizationSettings,
+    ModelError, ModelName, Provider, ProviderModel, ProviderSettings, RetryPolicy, RunLimits,
+    SubAgentSkills, SummarizationSettings,
 };
 use serde::Deserialize;
 
@@ -37,6 +37,8 @@ pub(super) struct ChatSettings {
     pub(super) summarization: SummarizationSettings,
     /// Whether code in answers is run.
     pub(super) code_blocks: CodeBlocks,
+    /// What bounds a turn.
+    pub(super) limits: RunLimits,
 }
 
 /// Whether code in answers is run.
