@@ -61,11 +61,13 @@ impl Next {
         matches!(waiting.child.0.try_wait(), Ok(None)).then_some(waiting)
     }
 
+    /// Starts one, if none is there. Whoever wants it meanwhile waits for it: of two that were
+    /// started at once, one would have to be ended, with what it has made for a run.
     fn prepare(&self, supervisor: &Path, sandbox: Sandbox) {
-        let is_there = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        // If it cannot be started, the next run will say why.
-        if !is_there && let Ok(waiting) = Waiting::start(supervisor, sandbox) {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(waiting);
+        let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.is_none() {
+            // If it cannot be started, the next run will say why.
+            *next = Waiting::start(supervisor, sandbox).ok();
         }
     }
 }
