@@ -10,9 +10,6 @@ use super::traces::{Traces, count_running};
 use super::{Ground, shell};
 use crate::results::Row;
 
-/// After so long the supervisor of the next run is there, and no other one.
-const SETTLED: Duration = Duration::from_millis(500);
-
 /// How many runs follow each other, in each tier.
 const RUNS: usize = 5_000;
 /// How many run out of time, in each tier, and how many of them at once.
@@ -88,9 +85,6 @@ fn timeouts(ground: &Ground, executor: &LocalExecutor, tier: &str) -> Result<[Ro
     // No other process sleeps as long.
     let sleep = format!("{}", 1_000_000 + std::process::id());
     let line = format!("(setsid sleep {sleep} &); trap '' TERM; while :; do sleep {sleep}; done");
-    // The supervisor of the next run is there, before and behind.
-    ground.tokio.block_on(executor.run(shell(ground.workspace.path(), ":")))?;
-    std::thread::sleep(SETTLED);
     let before = Traces::of(ground)?;
     let mut late = ground
         .tokio
@@ -134,10 +128,7 @@ fn timeouts(ground: &Ground, executor: &LocalExecutor, tier: &str) -> Result<[Ro
         share(99),
         Limits::default().grace.as_millis()
     );
-    // Nothing of a command is left at once; of several supervisors for the next run, one stays.
-    let commands = count_running(&sleep);
-    std::thread::sleep(SETTLED);
-    let left = commands + Traces::of(ground)?.since(before)[0].1;
+    let left = count_running(&sleep) + Traces::of(ground)?.since(before)[0].1;
     let [latest, survivors] = timeout_rows(tier);
     Ok([
         Row::at_most(&latest, worst / MOST_LATE, 1.0, &detail),
