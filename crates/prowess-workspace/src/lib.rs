@@ -25,10 +25,12 @@ pub use collect::{
     CollectLimit, CollectLimits, Collected, CollectedFile, RefusedFile, RefusedReason,
 };
 pub use executor::{
-    Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation,
-    LimitHit, Limits, LocalExecutor, LocalExecutorBuilder, Network, OutputStream, Protection, Run,
-    RunOutcome, SandboxReport, Tier, TriedTier, Unsandboxed, Watcher,
+    Capability, Captured, Command, ContainerSettings, Enforcement, ExecError, ExecFuture, Executor,
+    Isolation, LimitHit, Limits, LocalExecutor, LocalExecutorBuilder, Network, OutputStream,
+    Protection, Reuse, Run, RunOutcome, SandboxReport, Tier, TriedTier, Unsandboxed, Watcher,
 };
+#[cfg(feature = "container")]
+pub use executor::{ContainerExecutor, ContainerExecutorBuilder};
 pub use jail::{Expected, Jail, Wrote};
 pub use path::{InvalidPath, WorkspacePath};
 pub use supervisor::{supervise, supervise_if_asked};

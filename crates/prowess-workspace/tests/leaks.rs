@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use prowess_workspace::{Command, Executor, LocalExecutor, Run};
-use support::{Ground, TIERS, executor};
+use support::{Ground, executor, tiers};
 
 /// How much there is of what could be left behind.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ async fn two_hundred_runs_and_twenty_timeouts_leave_nothing_behind() {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let ground = Ground::new();
     let workspace = ground.workspace();
-    for tier in TIERS {
+    for tier in tiers() {
         let executor = executor(tier);
         let run = |line: &str| Run::new(&workspace, Command::Shell(line.to_owned()));
         executor.run(run(":")).await.unwrap();
@@ -88,7 +88,7 @@ async fn two_hundred_runs_and_twenty_timeouts_leave_nothing_behind() {
         assert_eq!(Traces::of(&ground), before, "{tier:?}");
     }
     // An executor that is gone has left nothing, either, though a supervisor waited for its next run.
-    for tier in TIERS {
+    for tier in tiers() {
         let before = Traces::of(&ground);
         let builder = LocalExecutor::builder().best_tier(tier);
         let executor = builder.supervisor(support::supervisor()).build();

@@ -11,7 +11,7 @@ use prowess_workspace::{
     Capability, Command, Enforcement, ExecError, Executor, LocalExecutor, Network, OutputStream,
     Run, Tier, Unsandboxed, Watcher, WorkspacePath,
 };
-use support::{Ground, TIERS, executor, is_root, said};
+use support::{Ground, executor, is_root, said, tiers};
 
 fn path(text: &str) -> WorkspacePath {
     WorkspacePath::parse(text).unwrap()
@@ -21,7 +21,7 @@ fn path(text: &str) -> WorkspacePath {
 async fn a_run_has_its_variables_and_no_others() {
     let ground = Ground::new();
     std::fs::create_dir(ground.workspace().join("runs/run_1")).unwrap();
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome = ground
             .run_with(tier, "env; pwd", |run| {
                 run.cwd = path("work");
@@ -31,7 +31,7 @@ async fn a_run_has_its_variables_and_no_others() {
             .await
             .unwrap();
         let root = match tier {
-            Tier::T2 => "/workspace".to_owned(),
+            Tier::T2 | Tier::T3 => "/workspace".to_owned(),
             _ => ground.workspace().display().to_string(),
         };
         let text = outcome.stdout.text(1 << 20);
@@ -83,7 +83,7 @@ async fn a_skill_finds_its_own_programs() {
         std::fs::write(&program, format!("#!/bin/sh\necho {word}\n")).unwrap();
         support::set_mode(&program, 0o755);
     }
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome = ground.run(tier, "say-own; say-installed").await;
         assert_eq!(outcome.stdout.text(100), "own\ninstalled\n", "{tier:?} {}", said(&outcome));
     }
@@ -92,7 +92,7 @@ async fn a_skill_finds_its_own_programs() {
 #[tokio::test]
 async fn a_program_runs_without_a_shell() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let command =
             Command::Program(["printf", "%s.", "a b", "", "$HOME;"].map(str::to_owned).into());
         let outcome = ground.run_with(tier, "", |run| run.command = command).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_program_runs_without_a_shell() {
 #[tokio::test]
 async fn what_cannot_be_started_is_an_error_that_says_why() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let missing = Command::Program(vec!["/no/such/program".to_owned()]);
         let error = ground.run_with(tier, "", |run| run.command = missing).await.unwrap_err();
         assert_eq!(error.code(), "start_failed", "{tier:?} {error}");
@@ -122,7 +122,7 @@ async fn what_cannot_be_started_is_an_error_that_says_why() {
 #[tokio::test]
 async fn exit_codes_are_those_of_a_shell() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         for (line, code) in
             [("true", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("no-such-command", 127)]
         {
@@ -152,7 +152,7 @@ async fn output_can_be_watched() {
 
 #[tokio::test]
 async fn the_record_says_what_is_enforced() {
-    for tier in TIERS {
+    for tier in tiers() {
         let isolation = executor(tier).isolation().await.unwrap();
         assert_eq!(isolation.tier, tier);
         assert_eq!(isolation.protections.len(), Capability::ALL.len());
@@ -270,7 +270,7 @@ async fn a_supervisor_that_is_missing_or_another_program_is_named() {
 #[tokio::test]
 async fn limits_hold_at_their_edges() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let write = |bytes: u64| format!("head -c {bytes} /dev/zero > $WORK_DIR/edge");
         for (bytes, is_allowed) in [(4096, true), (4097, false)] {
             let outcome = ground
@@ -312,7 +312,7 @@ async fn extra_folders_can_be_read_but_not_written() {
     let ground = Ground::new();
     let workspace = ground.workspace();
     let outside = ground.at("outside");
-    for tier in TIERS {
+    for tier in tiers() {
         let executor = LocalExecutor::builder()
             .supervisor(support::supervisor())
             .best_tier(tier)
@@ -328,7 +328,7 @@ async fn extra_folders_can_be_read_but_not_written() {
 async fn sixty_four_runs_at_once_do_not_disturb_each_other() {
     let ground = Ground::new();
     let workspace = ground.workspace();
-    for tier in TIERS {
+    for tier in tiers() {
         let executor = executor(tier);
         executor.isolation().await.unwrap();
         let runs = (0..64).map(|at| {

@@ -9,15 +9,15 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Stdio;
 use std::time::Duration;
 
-use prowess_workspace::{Command, Executor, LimitHit, LocalExecutor, Network, Run, Tier};
+use prowess_workspace::{Command, LimitHit, Network, Run, Tier};
 use support::{
-    Ground, TIERS, eventually, is_root, is_running, is_running_as, said, set_mode, theirs,
+    Ground, eventually, is_root, is_running, is_running_as, said, set_mode, theirs, tiers,
 };
 
 /// Runs a line without a sandbox, where it must print `broken`, and in every sandbox, where it must
 /// not, though it must get to its end.
 async fn attack(ground: &Ground, line: &str) {
-    attack_on(ground, line, &TIERS).await;
+    attack_on(ground, line, &tiers()).await;
 }
 
 async fn attack_on(ground: &Ground, line: &str, tiers: &[Tier]) {
@@ -64,7 +64,7 @@ async fn homes_and_the_files_of_other_sessions_cannot_be_read() {
     ground.put("other/work/notes", "hunter2");
     let path = ground.at("other/work/notes");
     attack(&ground, &format!("grep -q hunter2 {} && echo broken", path.display())).await;
-    for tier in TIERS {
+    for tier in tiers() {
         for place in ["/root", "/home", "/var", "/etc/shadow", "/boot", "/sys/kernel"] {
             let outcome =
                 ground.run(tier, &format!("ls {place}/ && cat {place} && echo broken")).await;
@@ -102,7 +102,7 @@ async fn nothing_elsewhere_can_be_written() {
 #[tokio::test]
 async fn skills_and_metadata_cannot_be_written() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         for line in [
             "echo x > $SKILLS_DIR/demo/SKILL.md",
             "echo x > $SKILLS_DIR/demo/new",
@@ -140,7 +140,7 @@ async fn the_own_venv_of_a_skill_cannot_be_written() {
         theirs(&venv.join("tool"));
         set_mode(&venv, mode);
     };
-    for tier in TIERS {
+    for tier in tiers() {
         set(0o555);
         assert!(!said(&ground.run(tier, line).await).contains("broken"), "{tier:?}");
         assert_eq!(std::fs::read_to_string(venv.join("tool")).unwrap(), "text", "{tier:?}");
@@ -171,8 +171,12 @@ async fn modes_owners_and_times_elsewhere_cannot_be_changed() {
     }
     // What can be seen is what the record says: sizes, on tier 1.
     let line = format!("stat -c %s {} && echo broken", secret.display());
-    attack_on(&ground, &line, &[Tier::T2]).await;
-    assert!(said(&ground.run(Tier::T1, &line).await).contains("broken"));
+    for tier in tiers() {
+        match tier {
+            Tier::T1 => assert!(said(&ground.run(tier, &line).await).contains("broken")),
+            tier => attack_on(&ground, &line, &[tier]).await,
+        }
+    }
 }
 
 /// Landlock does not judge who is told of changes, nor what is noted beside a file.
@@ -224,14 +228,11 @@ async fn the_environment_cannot_be_seen() {
     let place = ground.folder.path().display().to_string();
     let line =
         "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; echo; done; cat /proc/self/mountinfo";
-    let outcome = ground.run(Tier::T2, line).await;
-    assert!(
-        !outcome
-            .stdout
-            .text(1 << 20)
-            .lines()
-            .any(|it| !it.contains("/dev/") && it.contains(&place))
-    );
+    for tier in tiers().into_iter().filter(|tier| *tier >= Tier::T2) {
+        let text = ground.run(tier, line).await.stdout.text(1 << 20);
+        let is_told = |line: &str| !line.contains("/dev/") && line.contains(&place);
+        assert!(!text.lines().any(is_told), "{tier:?} {text}");
+    }
 }
 
 /// Trap 2.
@@ -261,7 +262,7 @@ async fn the_network_cannot_be_reached() {
     let line = format!("echo hunter2 > /dev/udp/127.0.0.1/{}", udp.local_addr().unwrap().port());
     ground.unprotected(&line);
     assert!(udp.recv(&mut [0; 16]).is_ok(), "the control must succeed");
-    for tier in TIERS {
+    for tier in tiers() {
         ground.run(tier, &line).await;
         assert!(udp.recv(&mut [0; 16]).is_err(), "{tier:?}");
     }
@@ -284,13 +285,13 @@ async fn odd_sockets_cannot_be_made() {
         (libc::AF_BLUETOOTH, libc::SOCK_RAW),
         (libc::AF_TIPC, libc::SOCK_STREAM),
     ] {
-        for tier in TIERS {
+        for tier in tiers() {
             let outcome = ground.run(tier, &make(family, kind)).await;
             assert!(!said(&outcome).contains("broken"), "{tier:?} {family}");
         }
     }
     // What programs need among themselves stays.
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome = ground.run(tier, "python3 -c 'import socket; socket.socketpair()'").await;
         assert_eq!(outcome.exit_code, 0, "{tier:?} {}", said(&outcome));
     }
@@ -313,7 +314,7 @@ async fn sockets_of_other_programs_cannot_be_reached() {
     let _hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     attack(&ground, &connect(&format!("b\"\\0{name}\""))).await;
     // Not with the network of the machine either.
-    for tier in TIERS {
+    for tier in tiers() {
         let line = connect(&format!("b\"\\0{name}\""));
         let outcome =
             ground.run_with(tier, &line, |run| run.network = Network::Host).await.unwrap();
@@ -327,7 +328,7 @@ async fn a_granted_network_is_there_and_recorded() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let line =
         format!("exec 3<>/dev/tcp/127.0.0.1/{} && echo reached", tcp.local_addr().unwrap().port());
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome =
             ground.run_with(tier, &line, |run| run.network = Network::Host).await.unwrap();
         assert!(said(&outcome).contains("reached"), "{tier:?} {}", said(&outcome));
@@ -343,10 +344,9 @@ async fn what_was_granted_to_one_run_is_not_granted_to_the_next() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let line =
         format!("exec 3<>/dev/tcp/127.0.0.1/{} && echo reached", tcp.local_addr().unwrap().port());
-    for tier in TIERS {
+    for tier in tiers() {
         // Nobody else takes the supervisor that waits for a run like the last one.
-        let builder = LocalExecutor::builder().best_tier(tier);
-        let executor = builder.supervisor(support::supervisor()).build();
+        let executor = support::new_executor(tier);
         for network in [Network::Host, Network::None, Network::None, Network::Host] {
             let mut run = Run::new(&workspace, Command::Shell(line.clone()));
             run.network = network;
@@ -390,7 +390,7 @@ async fn other_numbers_of_system_calls_are_no_way_around() {
     attack(&ground, "$WORK_DIR/calls plain").await;
     attack(&ground, "$WORK_DIR/calls 80 || true").await;
     // Most kernels do not know these numbers at all.
-    for tier in TIERS {
+    for tier in tiers() {
         assert!(!said(&ground.run(tier, "$WORK_DIR/calls x32").await).contains("broken"));
     }
 }
@@ -401,7 +401,7 @@ async fn namespaces_cannot_be_made() {
     attack(&ground, "unshare -Ur true && echo broken").await;
     let clone = "python3 -c 'import ctypes; c = ctypes.CDLL(None); exit(c.unshare(0x10000000) != 0)' && echo broken";
     attack(&ground, clone).await;
-    for tier in TIERS {
+    for tier in tiers() {
         for line in [
             "mount -t tmpfs none $WORK_DIR",
             "chroot $WORK_DIR",
@@ -418,11 +418,11 @@ async fn namespaces_cannot_be_made() {
 #[tokio::test]
 async fn no_rights_can_be_had() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let line = "python3 - <<'E'\nimport os\nprint(os.getuid(), os.geteuid())\nfor name in ('setuid', 'setgid'):\n    try:\n        getattr(os, name)(0)\n        print('broken')\n    except PermissionError:\n        pass\nE\ncat /proc/self/status";
         let text = said(&ground.run(tier, line).await);
         assert!(!text.contains("broken") && !text.contains("0 0\n"), "{tier:?} {text}");
-        if tier == Tier::T2 {
+        if tier >= Tier::T2 {
             for line in [
                 "CapEff:\t0000000000000000",
                 "CapBnd:\t0000000000000000",
@@ -454,7 +454,7 @@ async fn other_processes_cannot_be_touched() {
     victim.kill().unwrap();
     victim.wait().unwrap();
     // Nor whoever watches over it.
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome = ground.run(tier, "kill -9 $PPID; kill -9 1; echo still here").await;
         assert!(said(&outcome).contains("still here"), "{tier:?} {}", said(&outcome));
         assert_eq!(outcome.exit_code, 0, "{tier:?}");
@@ -476,7 +476,7 @@ async fn other_processes_are_not_run_differently() {
     victim.kill().unwrap();
     victim.wait().unwrap();
     // Its own it can: a shell sets limits.
-    for tier in TIERS {
+    for tier in tiers() {
         assert_eq!(
             ground.run(tier, "ulimit -n 100 && nice -n 5 true").await.exit_code,
             0,
@@ -514,9 +514,11 @@ async fn no_program_is_left_that_runs_as_its_owner() {
         attack(&ground, line).await;
     }
     // Other modes are nobody else's business.
-    let outcome =
-        ground.run(Tier::T2, "touch $WORK_DIR/x && chmod 755 $WORK_DIR/x && $WORK_DIR/x").await;
-    assert_eq!(outcome.exit_code, 0, "{}", said(&outcome));
+    for tier in tiers().into_iter().filter(|tier| *tier >= Tier::T2) {
+        let line = "touch $WORK_DIR/x && chmod 755 $WORK_DIR/x && $WORK_DIR/x";
+        let outcome = ground.run(tier, line).await;
+        assert_eq!(outcome.exit_code, 0, "{}", said(&outcome));
+    }
 }
 
 /// Trap 6.
@@ -526,7 +528,7 @@ async fn only_so_many_processes_can_be_started() {
     let line = "python3 - <<'E'\nimport os, time\nn = 0\ntry:\n    for _ in range(60):\n        if os.fork() == 0:\n            time.sleep(5)\n            os._exit(0)\n        n += 1\nexcept OSError:\n    pass\nprint('forks', n)\nos.killpg(0, 9) if n == 60 else os._exit(0)\nE";
     let control = ground.unprotected_command(&format!("setsid {line}")).output().unwrap();
     assert!(String::from_utf8_lossy(&control.stdout).contains("forks 60"), "{control:?}");
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome = ground.run_with(tier, line, |run| run.limits.processes = 20).await.unwrap();
         let text = said(&outcome);
         let count = text.lines().find_map(|line| line.strip_prefix("forks ")).unwrap_or("0");
@@ -544,7 +546,7 @@ async fn a_fork_bomb_ends_with_its_time() {
     let marker = format!("bomb-{}", std::process::id());
     let line =
         format!("bomb() {{ bash -c ': {marker}; sleep 30' & bomb | bomb & }}; bomb; sleep 30");
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome = ground
             .run_with(tier, &line, |run| {
                 run.limits.processes = 30;
@@ -565,7 +567,7 @@ async fn only_so_much_memory_can_be_taken() {
     let control = ground.unprotected(line);
     assert!(String::from_utf8_lossy(&control.stdout).contains("broken"), "{control:?}");
     let several = "for i in 1 2 3 4; do python3 -c 'import time; b = bytearray(60 << 20); b[::4096] = b\"x\" * len(b[::4096]); time.sleep(2); print(\"broken\")' & done; wait";
-    for tier in TIERS {
+    for tier in tiers() {
         let limit = |run: &mut prowess_workspace::Run<'_>| run.limits.memory_bytes = 128 << 20;
         let outcome = ground.run_with(tier, line, limit).await.unwrap();
         assert!(!said(&outcome).contains("broken"), "{tier:?}");
@@ -586,7 +588,7 @@ async fn only_so_much_disk_can_be_filled() {
     let many = "for i in $(seq 3000); do : > $WORK_DIR/$i; done; sleep 5; echo broken";
     let deep = "cd $WORK_DIR; for i in $(seq 300); do mkdir d && cd d; done; sleep 5; echo broken";
     let hidden = "mkdir $WORK_DIR/h; for i in $(seq 100); do head -c 1000000 /dev/zero > $WORK_DIR/h/$i; done; chmod 000 $WORK_DIR/h; sleep 5; echo broken";
-    for tier in TIERS {
+    for tier in tiers() {
         for line in [fill, many, deep, hidden] {
             if tier == Tier::T1 && line == hidden {
                 continue;
@@ -657,7 +659,7 @@ async fn files_without_a_name_fill_the_disk_too() {
     );
     let control = ground.unprotected(&opened);
     assert!(String::from_utf8_lossy(&control.stdout).contains("broken"), "{control:?}");
-    for tier in TIERS {
+    for tier in tiers() {
         for line in [&opened, &mapped, &hidden] {
             let limit = |run: &mut prowess_workspace::Run<'_>| run.limits.disk_bytes = 20 << 20;
             let outcome = ground.run_with(tier, line, limit).await.unwrap();
@@ -674,7 +676,7 @@ async fn files_without_a_name_fill_the_disk_too() {
 #[tokio::test]
 async fn endless_output_is_drained_and_counted() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let line = "head -c 50000000 /dev/zero | tr '\\0' a; echo the end; yes >&2 | head -c 10";
         let outcome = ground
             .run_with(tier, line, |run| run.limits.wall = Duration::from_secs(20))
@@ -715,7 +717,7 @@ async fn everything_ends_with_the_time_of_a_run() {
         ("stops", "kill -STOP $$".to_owned()),
         ("stopped", format!("bash -c ': {marker}; kill -STOP $$' & sleep 100")),
     ] {
-        for tier in TIERS {
+        for tier in tiers() {
             let limit =
                 |run: &mut prowess_workspace::Run<'_>| run.limits.wall = Duration::from_millis(300);
             let outcome = ground.run_with(tier, &line, limit).await.unwrap();
@@ -727,7 +729,7 @@ async fn everything_ends_with_the_time_of_a_run() {
         }
     }
     // A run that ends by itself leaves nobody either.
-    for tier in TIERS {
+    for tier in tiers() {
         let line = format!("(setsid bash -c ': {marker}; sleep 100; true' &); sleep 0.1; exit 7");
         assert_eq!(ground.run(tier, &line).await.exit_code, 7);
         assert!(!is_running(&format!(": {marker};")), "{tier:?}");
@@ -737,7 +739,7 @@ async fn everything_ends_with_the_time_of_a_run() {
 #[tokio::test]
 async fn a_signal_is_given_before_the_end() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let line = "trap 'echo asked; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
         let outcome = ground
             .run_with(tier, line, |run| {
@@ -759,7 +761,7 @@ async fn a_signal_is_given_before_the_end() {
 #[tokio::test]
 async fn processor_time_has_its_own_limit() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome = ground
             .run_with(tier, "exec python3 -c 'while True: pass'", |run| run.limits.cpu_seconds = 1)
             .await
@@ -773,7 +775,7 @@ async fn processor_time_has_its_own_limit() {
 async fn whoever_stops_waiting_ends_the_run() {
     let ground = Ground::new();
     let marker = format!("dropped-{}", std::process::id());
-    for tier in TIERS {
+    for tier in tiers() {
         let line = format!("(setsid bash -c ': {marker}; sleep 100; true' &); sleep 100");
         let run = ground.run(tier, &line);
         let started = async {
@@ -793,12 +795,12 @@ async fn whoever_stops_waiting_ends_the_run() {
 #[tokio::test]
 async fn a_command_ends_with_its_supervisor() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let words = format!("sleep\0{}.86{}", tier as u8 + 50, std::process::id());
         let line = format!("exec {}", words.replace('\0', " "));
         let end = move || {
             assert!(eventually(|| is_running(&words)));
-            let is_meant = |words: &str| words.contains("__prowess-supervisor\0run");
+            let is_meant = |words: &str| words.contains("__prowess-supervisor\0");
             let supervisor = ancestors(&words).find(|(_, words)| is_meant(words)).unwrap().0;
             let killed = std::process::Command::new("kill").args(["-9", &supervisor]).status();
             assert!(killed.unwrap().success());
@@ -829,7 +831,7 @@ fn ancestors(words: &str) -> impl Iterator<Item = (String, String)> {
 #[tokio::test]
 async fn the_terminal_cannot_be_typed_into() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let line = "python3 -c 'import fcntl, termios; fcntl.ioctl(0, termios.TIOCSTI, b\"x\")' && echo broken; cat /dev/tty && echo broken; echo end";
         let outcome = ground.run(tier, line).await;
         assert!(!said(&outcome).contains("broken") && said(&outcome).contains("end"), "{tier:?}");
@@ -839,7 +841,7 @@ async fn the_terminal_cannot_be_typed_into() {
 #[tokio::test]
 async fn what_is_read_comes_from_the_order() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let outcome =
             ground.run_with(tier, "cat", |run| run.stdin = b"given".to_vec()).await.unwrap();
         assert_eq!(outcome.stdout.text(100), "given");

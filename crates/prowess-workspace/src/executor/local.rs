@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use tracing::Instrument;
 
 use super::selftest::{self, Verdict};
-use super::supervised::{Next, Waiting, supervise};
+use super::supervised::{Next, Supervised, Waiting, supervise};
 use super::{
     Capability, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation, Network,
     Protection, Run, RunOutcome, SandboxReport, Tier, Unsandboxed,
@@ -111,20 +111,7 @@ impl LocalExecutor {
     }
 
     pub(crate) fn supervisor(&self) -> Result<PathBuf, ExecError> {
-        let configured = self.settings.supervisor.clone();
-        let named = || std::env::var_os("PROWESS_SUPERVISOR").map(PathBuf::from);
-        if let Some(path) = configured.or_else(named) {
-            let is_there = path.is_file();
-            let missing =
-                || ExecError::Supervisor { cause: format!("{} is no file", path.display()) };
-            return is_there.then(|| path.clone()).ok_or_else(missing);
-        }
-        let own = std::env::current_exe().ok();
-        let beside = own.as_ref().map(|own| own.with_file_name(SUPERVISOR));
-        let itself = own.filter(|_| HOSTED.load(Ordering::Relaxed));
-        let found = beside.filter(|path| path.is_file()).or(itself).or_else(|| on_path(SUPERVISOR));
-        let cause = || format!("there is no {SUPERVISOR} beside this program or on the path");
-        found.ok_or_else(|| ExecError::Supervisor { cause: cause() })
+        supervisor(self.settings.supervisor.clone())
     }
 
     pub(crate) fn bwrap(&self) -> Option<PathBuf> {
@@ -146,32 +133,16 @@ impl LocalExecutor {
                 run.workspace.to_owned()
             }
         };
-        let mut writable: Vec<String> = ["work", "out", "runs"].map(str::to_owned).into();
-        if let Some(skill) = run.skill {
-            writable.push(format!("skills/{skill}/.venv"));
-        }
-        // A skill's own `.venv` is staged like the rest of it: nobody may write it.
-        writable.retain(|name| {
-            let about = run.workspace.join(name).symlink_metadata();
-            about.is_ok_and(|it| it.is_dir() && (it.mode() & 0o200 != 0 || !name.contains('/')))
-        });
-        let argv = match &run.command {
-            Command::Shell(line) => ["/bin/bash", "-c", line].map(str::to_owned).into(),
-            Command::Program(words) if words.is_empty() => {
-                return Err(ExecError::Start { cause: "there is no command".to_owned() });
-            }
-            Command::Program(words) => words.clone(),
-        };
         Ok(Order {
             version: VERSION,
             tier,
             bwrap: self.bwrap(),
-            argv,
+            argv: argv(run, "/bin/bash")?,
             env: environment(run, &inside, tier),
             workspace: run.workspace.to_owned(),
             inside,
             cwd: run.cwd.as_str().to_owned(),
-            writable,
+            writable: writable(run),
             readable: self.settings.readable.clone(),
             identity,
             network: run.network,
@@ -180,6 +151,68 @@ impl LocalExecutor {
             user_processes: None,
         })
     }
+}
+
+/// What a run may write, below its workspace.
+pub(super) fn writable(run: &Run<'_>) -> Vec<String> {
+    let mut writable: Vec<String> = ["work", "out", "runs"].map(str::to_owned).into();
+    if let Some(skill) = run.skill {
+        writable.push(format!("skills/{skill}/.venv"));
+    }
+    // A skill's own `.venv` is staged like the rest of it: nobody may write it.
+    writable.retain(|name| {
+        let about = run.workspace.join(name).symlink_metadata();
+        about.is_ok_and(|it| it.is_dir() && (it.mode() & 0o200 != 0 || !name.contains('/')))
+    });
+    writable
+}
+
+/// The program of a run and its arguments.
+pub(super) fn argv(run: &Run<'_>, shell: &str) -> Result<Vec<String>, ExecError> {
+    match &run.command {
+        Command::Shell(line) => Ok([shell, "-c", line].map(str::to_owned).into()),
+        Command::Program(words) if words.is_empty() => {
+            Err(ExecError::Start { cause: "there is no command".to_owned() })
+        }
+        Command::Program(words) => Ok(words.clone()),
+    }
+}
+
+/// What is enforced for a run, if it may take place.
+pub(super) fn admit(run: &Run<'_>, verdict: &Verdict) -> Result<Isolation, ExecError> {
+    let (size_bytes, most) = (run.stdin.len() as u64, run.limits.stdin_bytes);
+    if size_bytes > most {
+        return Err(ExecError::Stdin { size_bytes, most });
+    }
+    if verdict.isolation.tier == Tier::T0 && run.unsandboxed == Unsandboxed::Refuse {
+        return Err(ExecError::NoSandbox { cause: verdict.why_none() });
+    }
+    let mut isolation = verdict.isolation.clone();
+    if run.network == Network::Host {
+        let granted = Protection::new(Enforcement::Granted, "granted by the host");
+        isolation.protections.insert(Capability::Net, granted);
+    }
+    let missing = isolation.missing(run.require.iter().copied());
+    match missing.is_empty() {
+        true => Ok(isolation),
+        false => Err(ExecError::NotEnforced { missing }),
+    }
+}
+
+/// The supervisor program: this one if it is named, else whichever is found.
+pub(super) fn supervisor(configured: Option<PathBuf>) -> Result<PathBuf, ExecError> {
+    let named = || std::env::var_os("PROWESS_SUPERVISOR").map(PathBuf::from);
+    if let Some(path) = configured.or_else(named) {
+        let is_there = path.is_file();
+        let missing = || ExecError::Supervisor { cause: format!("{} is no file", path.display()) };
+        return is_there.then(|| path.clone()).ok_or_else(missing);
+    }
+    let own = std::env::current_exe().ok();
+    let beside = own.as_ref().map(|own| own.with_file_name(SUPERVISOR));
+    let itself = own.filter(|_| HOSTED.load(Ordering::Relaxed));
+    let found = beside.filter(|path| path.is_file()).or(itself).or_else(|| on_path(SUPERVISOR));
+    let cause = || format!("there is no {SUPERVISOR} beside this program or on the path");
+    found.ok_or_else(|| ExecError::Supervisor { cause: cause() })
 }
 
 const SUPERVISOR: &str = "prowess-supervisor";
@@ -215,7 +248,7 @@ fn check_reachable(workspace: &Path, who: Identity) -> Result<(), ExecError> {
 }
 
 /// The variables of a run.
-fn environment(run: &Run<'_>, inside: &Path, tier: Tier) -> Vec<(String, String)> {
+pub(super) fn environment(run: &Run<'_>, inside: &Path, tier: Tier) -> Vec<(String, String)> {
     let at = |below: &str| match below {
         "" => inside.display().to_string(),
         below => inside.join(below).display().to_string(),
@@ -254,23 +287,8 @@ impl Executor for LocalExecutor {
     fn run<'a>(&'a self, run: Run<'a>) -> ExecFuture<'a, RunOutcome> {
         let span = tracing::info_span!("workspace.run", skill = run.skill);
         let work = async move {
-            let (size_bytes, most) = (run.stdin.len() as u64, run.limits.stdin_bytes);
-            if size_bytes > most {
-                return Err(ExecError::Stdin { size_bytes, most });
-            }
             let verdict = self.verdict().await?;
-            if verdict.isolation.tier == Tier::T0 && run.unsandboxed == Unsandboxed::Refuse {
-                return Err(ExecError::NoSandbox { cause: verdict.why_none() });
-            }
-            let mut isolation = verdict.isolation.clone();
-            if run.network == Network::Host {
-                let granted = Protection::new(Enforcement::Granted, "granted by the host");
-                isolation.protections.insert(Capability::Net, granted);
-            }
-            let missing = isolation.missing(run.require.iter().copied());
-            if !missing.is_empty() {
-                return Err(ExecError::NotEnforced { missing });
-            }
+            let isolation = admit(&run, verdict)?;
             let is_enforced = |it| isolation.of(it) == Enforcement::Enforced;
             let needs = Groups {
                 memory: is_enforced(Capability::Memory),
@@ -294,22 +312,27 @@ impl Executor for LocalExecutor {
                 let next = Some((&*next, supervisor.as_path()));
                 supervise(waiting, &order, &stdin, watcher.as_ref(), next)
             };
-            let (ended, duration, [stdout, stderr]) = blocking(work).await?;
-            Ok(RunOutcome {
-                exit_code: ended.exit_code,
-                timed_out: ended.timed_out,
-                duration,
-                stdout,
-                stderr,
-                isolation,
-                limits_hit: ended.limits_hit,
-            })
+            Ok(outcome(blocking(work).await?, isolation))
         };
         Box::pin(work.instrument(span))
     }
 }
 
-async fn blocking<T: Send + 'static>(
+/// What came of a run.
+pub(super) fn outcome(supervised: Supervised, isolation: Isolation) -> RunOutcome {
+    let (ended, duration, [stdout, stderr]) = supervised;
+    RunOutcome {
+        exit_code: ended.exit_code,
+        timed_out: ended.timed_out,
+        duration,
+        stdout,
+        stderr,
+        isolation,
+        limits_hit: ended.limits_hit,
+    }
+}
+
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ExecError> + Send + 'static,
 ) -> Result<T, ExecError> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -1,10 +1,13 @@
 //! Running commands in a workspace.
 
+#[cfg(feature = "container")]
+mod container;
 mod isolation;
 mod limits;
 mod local;
 mod output;
 mod selftest;
+mod settings;
 mod supervised;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,11 +17,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "container")]
+pub use container::{ContainerExecutor, ContainerExecutorBuilder};
 pub use isolation::{Capability, Enforcement, Isolation, Protection, Tier};
 pub use limits::{LimitHit, Limits};
 pub use local::{LocalExecutor, LocalExecutorBuilder};
 pub use output::{Captured, OutputStream, Watcher};
 pub use selftest::{SandboxReport, TriedTier};
+pub use settings::{ContainerSettings, Reuse};
 
 use crate::path::WorkspacePath;
 
@@ -184,6 +190,21 @@ pub enum ExecError {
         /// What.
         missing: Vec<Capability>,
     },
+    /// The engine of containers does not do what it should.
+    #[error("the container engine cannot be used: {cause}")]
+    Engine {
+        /// What it says.
+        cause: String,
+    },
+    /// There is no such image.
+    #[error(
+        "the image {image} is not here; pull it (`docker pull {image}` or `podman pull {image}`), or \
+         name another one in [exec.container] image"
+    )]
+    Image {
+        /// Its name.
+        image: String,
+    },
     /// There is more standard input than a command may be given.
     #[error(
         "the standard input has {size_bytes} bytes; at most `stdin_bytes` = {most} are given: \
@@ -224,6 +245,8 @@ impl ExecError {
             Self::Supervisor { .. } => "supervisor_missing",
             Self::NoSandbox { .. } => "no_sandbox",
             Self::NotEnforced { .. } => "isolation_missing",
+            Self::Engine { .. } => "container_engine",
+            Self::Image { .. } => "image_missing",
             Self::Stdin { .. } => "limit_exceeded",
             Self::Start { .. } => "start_failed",
             Self::Lost { .. } => "run_lost",

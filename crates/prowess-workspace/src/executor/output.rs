@@ -1,9 +1,9 @@
 //! What a command wrote.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::process::{ChildStderr, ChildStdout};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -171,13 +171,13 @@ impl std::fmt::Debug for Watcher {
 
 /// Reads both streams to their ends.
 pub(crate) fn drain(
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
+    stdout: File,
+    stderr: File,
     limit: usize,
     watcher: Option<&Watcher>,
     deadline: Instant,
 ) -> io::Result<[Captured; 2]> {
-    let (mut stdout, mut stderr) = (stdout, stderr);
+    let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
     let mut captures = [Capture::new(limit), Capture::new(limit)];
     let mut buffer = vec![0; 64 << 10];
     let mut take = |stream: OutputStream, from: &mut dyn Read| -> io::Result<bool> {

@@ -14,10 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::local::{LocalExecutor, io};
-use super::supervised::{Waiting, supervise};
+use super::supervised::{Supervised, Waiting, supervise};
 use super::{
-    Capability, Command, Enforcement, ExecError, Isolation, Limits, Protection, Run, RunOutcome,
-    Tier,
+    Capability, Command, Enforcement, ExecError, Isolation, Limits, Protection, Run, Tier,
 };
 use crate::path::WorkspacePath;
 use crate::supervisor::{ASKED, Attempts, CANARY, Finding, Groups, Hoard, Order, start_time};
@@ -75,17 +74,85 @@ const ESSENTIAL: [Capability; 6] = [
     Capability::Kill,
 ];
 
+/// A sandbox that can be tried.
+pub(crate) trait Cage {
+    fn tier(&self) -> Tier;
+
+    /// The words that start the supervisor inside.
+    fn supervisor(&self) -> Vec<String>;
+
+    /// Sockets of this machine that nobody inside may reach, besides those of the test.
+    fn sockets(&self) -> Vec<PathBuf>;
+
+    fn order(&self, run: &Run<'_>) -> Result<Order, ExecError>;
+
+    fn carry_out(&self, run: &Run<'_>, order: &Order) -> Result<Supervised, ExecError>;
+}
+
+/// A sandbox on this machine.
+struct Local<'a> {
+    executor: &'a LocalExecutor,
+    supervisor: &'a Path,
+    tier: Tier,
+}
+
+impl Cage for Local<'_> {
+    fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    fn supervisor(&self) -> Vec<String> {
+        let path = match self.tier {
+            Tier::T2 | Tier::T3 => PathBuf::from(crate::supervisor::INSIDE),
+            Tier::T0 | Tier::T1 => self.supervisor.to_owned(),
+        };
+        vec![path.to_string_lossy().into_owned()]
+    }
+
+    fn sockets(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn order(&self, run: &Run<'_>) -> Result<Order, ExecError> {
+        let mut order = self.executor.order(run, self.tier, Groups::default())?;
+        order.readable.push(self.supervisor.to_owned());
+        Ok(order)
+    }
+
+    fn carry_out(&self, _: &Run<'_>, order: &Order) -> Result<Supervised, ExecError> {
+        let waiting = Waiting::start(self.supervisor, order.sandbox())?;
+        supervise(waiting, order, &[], None, None)
+    }
+}
+
+/// Tries a container. Blocks.
+#[cfg(feature = "container")]
+pub(crate) fn judge_one(cage: &impl Cage) -> Result<Verdict, ExecError> {
+    let (isolation, groups) = test(cage)?;
+    if let Some(cause) = not_enough(&isolation) {
+        return Err(ExecError::NoSandbox { cause });
+    }
+    let tried =
+        vec![TriedTier { tier: cage.tier(), isolation: Some(isolation.clone()), cause: None }];
+    let report = SandboxReport { isolation: isolation.clone(), tried };
+    Ok(Verdict { isolation, groups, report })
+}
+
+/// Why a sandbox cannot be used at all, if it cannot.
+fn not_enough(isolation: &Isolation) -> Option<String> {
+    let missing = isolation.missing(ESSENTIAL);
+    let names: Vec<&str> = missing.iter().map(|it| it.as_str()).collect();
+    (!missing.is_empty()).then(|| format!("it does not enforce {}", names.join(", ")))
+}
+
 /// Tries the sandboxes, the best one first, until one holds. Blocks.
 pub(crate) fn judge(executor: &LocalExecutor) -> Result<Verdict, ExecError> {
-    let supervisor = executor.supervisor()?;
+    let supervisor = &executor.supervisor()?;
     let mut tried = Vec::new();
     for tier in executor.tiers() {
-        match test(executor, &supervisor, tier) {
+        match test(&Local { executor, supervisor, tier }) {
             Ok((isolation, groups)) => {
-                let missing = isolation.missing(ESSENTIAL);
-                let names: Vec<&str> = missing.iter().map(|it| it.as_str()).collect();
-                let cause = (!missing.is_empty())
-                    .then(|| format!("it does not enforce {}", names.join(", ")));
+                let cause = not_enough(&isolation);
                 let is_used = cause.is_none();
                 tried.push(TriedTier { tier, isolation: Some(isolation.clone()), cause });
                 if is_used {
@@ -99,7 +166,7 @@ pub(crate) fn judge(executor: &LocalExecutor) -> Result<Verdict, ExecError> {
         }
     }
     // Nothing but what needs no right at all.
-    let (isolation, groups) = test(executor, &supervisor, Tier::T0)?;
+    let (isolation, groups) = test(&Local { executor, supervisor, tier: Tier::T0 })?;
     tried.push(TriedTier { tier: Tier::T0, isolation: Some(isolation.clone()), cause: None });
     let report = SandboxReport { isolation: isolation.clone(), tried };
     Ok(Verdict { isolation, groups, report })
@@ -111,11 +178,8 @@ const TEST_MEMORY: u64 = 64 << 20;
 const TEST_PROCESSES: u64 = 32;
 
 /// Tries to break out of one sandbox.
-fn test(
-    executor: &LocalExecutor,
-    supervisor: &Path,
-    tier: Tier,
-) -> Result<(Isolation, Groups), ExecError> {
+fn test(cage: &impl Cage) -> Result<(Isolation, Groups), ExecError> {
+    let tier = cage.tier();
     let ground = Ground::new().map_err(io("preparing the self-test"))?;
     let workspace = ground.folder.path().join("workspace");
     let limits = Limits {
@@ -124,57 +188,37 @@ fn test(
         memory_bytes: TEST_MEMORY,
         ..Limits::default()
     };
-    let run = |words: [&str; 2], limits: Limits| -> Result<(RunOutcome, Groups), ExecError> {
-        let mut run = Run::new(&workspace, Command::Program(Vec::new()));
-        let path = match tier {
-            Tier::T2 | Tier::T3 => PathBuf::from(crate::supervisor::INSIDE),
-            Tier::T0 | Tier::T1 => supervisor.to_owned(),
-        };
-        let path = path.to_string_lossy().into_owned();
+    let run = |words: [&str; 2], limits: Limits| -> Result<Supervised, ExecError> {
         let words = [ASKED, CANARY].into_iter().chain(words).map(str::to_owned);
-        run.command = Command::Program(std::iter::once(path).chain(words).collect());
+        let words = cage.supervisor().into_iter().chain(words).collect();
+        let mut run = Run::new(&workspace, Command::Program(words));
         run.limits = limits;
         run.run_dir = WorkspacePath::parse("runs").unwrap_or_default();
-        let mut order = executor.order(&run, tier, Groups::default())?;
-        order.readable.push(supervisor.to_owned());
-        carry_out(supervisor, &order)
+        cage.carry_out(&run, &cage.order(&run)?)
     };
-    let attempts = ground.attempts(executor, &workspace, tier)?;
+    let attempts = ground.attempts(cage, &workspace)?;
     let text = serde_json::to_string(&attempts).map_err(|it| io("asking the canary")(it.into()))?;
     // The memory for its threads is not what is tested here.
     let roomy = Limits { memory_bytes: 1 << 30, ..limits.clone() };
-    let (outcome, groups) = run(["attempt", &text], roomy)?;
-    let finding: Finding = answer(&outcome)?;
+    let attempted = run(["attempt", &text], roomy)?;
+    let groups = attempted.0.groups;
+    let finding: Finding = answer(&attempted)?;
     let was_reached = ground.was_reached();
     let is_left = finding.left_one && ground.is_held(&workspace);
-    let (outcome, _) = run(["hoard", &TEST_MEMORY.to_string()], limits)?;
+    let hoarded = run(["hoard", &TEST_MEMORY.to_string()], limits)?;
     // Whoever keeps the books may be the one that is killed.
-    let hoard: Hoard = answer(&outcome).unwrap_or_default();
+    let hoard: Hoard = answer(&hoarded).unwrap_or_default();
     let protections = protections(tier, &finding, hoard, was_reached, is_left, groups);
     Ok((Isolation::new(tier, protections), groups))
 }
 
-fn carry_out(supervisor: &Path, order: &Order) -> Result<(RunOutcome, Groups), ExecError> {
-    let waiting = Waiting::start(supervisor, order.sandbox())?;
-    let (ended, duration, [stdout, stderr]) = supervise(waiting, order, &[], None, None)?;
-    let outcome = RunOutcome {
-        exit_code: ended.exit_code,
-        timed_out: ended.timed_out,
-        duration,
-        stdout,
-        stderr,
-        isolation: Isolation::new(order.tier, BTreeMap::new()),
-        limits_hit: ended.limits_hit,
-    };
-    Ok((outcome, ended.groups))
-}
-
-fn answer<T: DeserializeOwned>(outcome: &RunOutcome) -> Result<T, ExecError> {
-    serde_json::from_slice(&outcome.stdout.head).map_err(|error| ExecError::Start {
+fn answer<T: DeserializeOwned>(supervised: &Supervised) -> Result<T, ExecError> {
+    let (ended, _, [stdout, stderr]) = supervised;
+    serde_json::from_slice(&stdout.head).map_err(|error| ExecError::Start {
         cause: format!(
             "the canary did not answer ({error}; exit code {}) {}",
-            outcome.exit_code,
-            outcome.stderr.text(1000)
+            ended.exit_code,
+            stderr.text(1000)
         ),
     })
 }
@@ -227,18 +271,14 @@ impl Ground {
         })
     }
 
-    fn attempts(
-        &self,
-        executor: &LocalExecutor,
-        workspace: &Path,
-        tier: Tier,
-    ) -> Result<Attempts, ExecError> {
+    fn attempts(&self, cage: &impl Cage, workspace: &Path) -> Result<Attempts, ExecError> {
         let outside = self.folder.path().join("outside");
         let run = Run::new(workspace, Command::Shell(String::new()));
-        let order = executor.order(&run, tier, Groups::default())?;
+        let order = cage.order(&run)?;
+        let own = [outside.join("socket")];
         Ok(Attempts {
             secret: outside.join("secret"),
-            socket: outside.join("socket"),
+            sockets: own.into_iter().chain(cage.sockets()).collect(),
             abstract_socket: self.abstract_name.clone(),
             tcp: self.tcp.local_addr().map_err(io("preparing the self-test"))?,
             udp: self.udp.local_addr().map_err(io("preparing the self-test"))?,
@@ -310,7 +350,11 @@ fn protections(
         true => Protection::new(Enforcement::None, format!("an attempt succeeded against {by}")),
         false => Protection::new(Enforcement::Enforced, by),
     };
-    let mounts = "a root of its own, Landlock";
+    let mounts = if tier == Tier::T3 {
+        "the root of a container, Landlock"
+    } else {
+        "a root of its own, Landlock"
+    };
     let metadata = match (finding.changed, finding.saw) {
         (false, true) => Protection::new(
             Enforcement::Partial,
@@ -321,7 +365,9 @@ fn protections(
     let has_net = finding.connected || was_reached || !finding.odd_sockets.is_empty();
     let pids = match finding.threads > TEST_PROCESSES {
         true => Protection::new(Enforcement::None, "nothing"),
-        false if groups.pids => Protection::new(Enforcement::Enforced, "a cgroup"),
+        false if groups.pids || tier == Tier::T3 => {
+            Protection::new(Enforcement::Enforced, "a cgroup")
+        }
         false if tier == Tier::T2 && !rustix::process::geteuid().is_root() => {
             Protection::new(Enforcement::Enforced, "a limit for the user in its namespace")
         }

@@ -1,5 +1,6 @@
 //! A supervisor at work.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -21,8 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A supervisor that waits for its order. When the line to it is cut, its run ends.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    child: Reaped,
     line: UnixStream,
+    stdout: File,
+    stderr: File,
+    /// The process, if it is one of ours. In a container it is not.
+    child: Option<Reaped>,
 }
 
 impl Waiting {
@@ -40,8 +44,19 @@ impl Waiting {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        let child = child.map_err(failed_to_start)?;
-        Ok(Self { child: Reaped(child), line })
+        let mut child = Reaped(child.map_err(failed_to_start)?);
+        let missing = || failed_to_start(io::ErrorKind::BrokenPipe.into());
+        let stdout = child.0.stdout.take().ok_or_else(missing)?;
+        let stderr = child.0.stderr.take().ok_or_else(missing)?;
+        let (stdout, stderr) = (OwnedFd::from(stdout).into(), OwnedFd::from(stderr).into());
+        Ok(Self { line, stdout, stderr, child: Some(child) })
+    }
+
+    /// One that somebody else has started, with the other end of the line, and where its command
+    /// writes to.
+    #[cfg(feature = "container")]
+    pub(crate) fn elsewhere(line: UnixStream, stdout: OwnedFd, stderr: OwnedFd) -> Self {
+        Self { line, stdout: stdout.into(), stderr: stderr.into(), child: None }
     }
 
     pub(crate) fn hang_up_when_dropped(&self) -> Result<HangUp, ExecError> {
@@ -58,7 +73,8 @@ impl Next {
     pub(crate) fn take(&self) -> Option<Waiting> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         // Somebody may have ended it meanwhile.
-        matches!(waiting.child.0.try_wait(), Ok(None)).then_some(waiting)
+        let has_ended = |child: &mut Reaped| !matches!(child.0.try_wait(), Ok(None));
+        (!waiting.child.as_mut().is_some_and(has_ended)).then_some(waiting)
     }
 
     /// Starts one, if none is there. Whoever wants it meanwhile waits for it: of two that were
@@ -75,10 +91,9 @@ impl Next {
 impl Drop for Next {
     fn drop(&mut self) {
         let waiting = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Waiting { mut child, line }) = waiting {
+        if let Some(Waiting { line, stdout, stderr, child: _child }) = waiting {
             // It ends then, and takes with it what it has made for a run.
             drop(line);
-            let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
             let _ = drain(stdout, stderr, 0, None, Instant::now() + PATIENCE);
         }
     }
@@ -105,21 +120,20 @@ pub(crate) fn supervise(
     next: Option<(&Next, &Path)>,
 ) -> Result<Supervised, ExecError> {
     let begun = Instant::now();
-    let Waiting { mut child, line: control } = waiting;
+    let Waiting { line: control, stdout, stderr, mut child } = waiting;
     let told = send(&control, order).and_then(|()| send_bytes(&control, stdin));
     if let Some((next, supervisor)) = next {
         next.prepare(supervisor, order.sandbox());
     }
     let limits = &order.limits;
     let deadline = later(later(begun, limits.wall), limits.grace) + PATIENCE;
-    let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
     let captured = drain(stdout, stderr, order.limits.output_bytes, watcher, deadline);
     let [stdout, stderr] = captured.map_err(failed("reading what the command writes"))?;
     // It writes its report before it ends, and the pipes end with it.
     let _ = control.set_read_timeout(Some(PATIENCE));
     let report = receive(&control);
     let duration = begun.elapsed();
-    if report.is_ok() {
+    if let (true, Some(child)) = (report.is_ok(), &mut child) {
         let _ = child.0.wait();
     }
     match (report, told) {

@@ -2,9 +2,11 @@
 //! assumed.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ pub(crate) struct Attempts {
     /// A folder that everybody may write, outside.
     pub(crate) outside: PathBuf,
     /// Sockets that somebody listens on.
-    pub(crate) socket: PathBuf,
+    pub(crate) sockets: Vec<PathBuf>,
     pub(crate) abstract_socket: String,
     pub(crate) tcp: SocketAddr,
     pub(crate) udp: SocketAddr,
@@ -101,9 +103,17 @@ fn answer(value: &impl Serialize) -> ExitCode {
 
 /// This program again, for another part.
 fn again(words: &[&str]) -> Command {
-    let mut command = Command::new(std::env::args_os().next().unwrap_or_default());
-    command.args([ASKED, CANARY]).args(words);
+    let mut own = own_words().into_iter();
+    let mut command = Command::new(own.next().unwrap_or_default());
+    command.args(own).args([ASKED, CANARY]).args(words);
     command
+}
+
+/// The words that start this program; in a container, with a loader of its own.
+fn own_words() -> Vec<OsString> {
+    let words = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let words = words.split(|byte| *byte == 0).take_while(|word| *word != ASKED.as_bytes());
+    words.map(|word| OsString::from_vec(word.to_vec())).collect()
 }
 
 fn attempt(attempts: &Attempts) -> Finding {
@@ -113,6 +123,7 @@ fn attempt(attempts: &Attempts) -> Finding {
         std::os::unix::net::SocketAddr::from_abstract_name(&attempts.abstract_socket);
     let is_reached = || abstract_address.is_ok_and(|it| UnixStream::connect_addr(&it).is_ok());
     let send = || UdpSocket::bind("0.0.0.0:0")?.send_to(b"canary", attempts.udp);
+    let is_answered = |socket: &PathBuf| UnixStream::connect(socket).is_ok();
     // Whether it arrives is seen outside.
     let _ = send();
     let timeout = Duration::from_secs(1);
@@ -123,7 +134,7 @@ fn attempt(attempts: &Attempts) -> Finding {
         changed: is_changed(&attempts.secret),
         connected: TcpStream::connect_timeout(&attempts.tcp, timeout).is_ok(),
         odd_sockets: odd_sockets(),
-        connected_here: UnixStream::connect(&attempts.socket).is_ok() || is_reached(),
+        connected_here: attempts.sockets.iter().any(is_answered) || is_reached(),
         variables: variables_of_others(&attempts.variables),
         threads: begin_threads(attempts.threads),
         left_one: leave_one(&attempts.held),

@@ -13,11 +13,23 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::order::Groups;
 use crate::executor::{LimitHit, Limits};
 
-/// The groups of a run. They go when this does.
+/// The groups of a run. Those that were made for it go when this does.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
     memory: Option<Cgroup>,
     pids: Option<Cgroup>,
+    owner: Owner,
+    /// How often memory and processes had been refused before.
+    before: [u64; 2],
+}
+
+/// Who made groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner {
+    #[default]
+    Us,
+    /// The engine of the container that we are in, which has set their limits, too.
+    Engine,
 }
 
 #[derive(Debug)]
@@ -44,11 +56,23 @@ impl Cgroups {
             remove_abandoned(&place.path);
         }
         let make = |place: Option<Place>| place.and_then(|place| place.make(&name));
-        Self { memory: make(memory), pids: make(pids) }
+        Self { memory: make(memory), pids: make(pids), ..Self::default() }
+    }
+
+    /// Those of the container that this process is in: every process of it is in them.
+    pub(crate) fn of_container() -> Self {
+        let places = Places::find();
+        let (memory, pids) = (places.existing("memory"), places.existing("pids"));
+        let mut groups = Self { memory, pids, owner: Owner::Engine, before: [0, 0] };
+        groups.before = groups.counts();
+        groups
     }
 
     /// Sets limits. A group that does not take them is none.
     pub(crate) fn limit(&mut self, limits: &Limits) {
+        if self.owner == Owner::Engine {
+            return;
+        }
         let memory = |group: &Cgroup| match group.hierarchy {
             Hierarchy::V1 => {
                 group.write("memory.limit_in_bytes", limits.memory_bytes)?;
@@ -71,22 +95,30 @@ impl Cgroups {
     }
 
     pub(crate) fn entrances(&self) -> Entrances {
-        Entrances(self.all().map(Cgroup::entrance).collect())
+        let ours = self.all().filter(|_| self.owner == Owner::Us);
+        Entrances(ours.map(Cgroup::entrance).collect())
     }
 
     /// At which limits processes were killed or refused.
     pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
+        let [memory, pids] = self.counts();
+        let killed = (memory > self.before[0]).then_some(LimitHit::Memory);
+        let refused = (pids > self.before[1]).then_some(LimitHit::Processes);
+        killed.into_iter().chain(refused).collect()
+    }
+
+    /// How often a process was killed for memory, and how often one was refused.
+    fn counts(&self) -> [u64; 2] {
         let count = |group: &Option<Cgroup>, files: [&str; 2], word: &str| {
             let group = group.as_ref()?;
             let text =
                 files.iter().find_map(|file| fs::read_to_string(group.path.join(file)).ok())?;
             let line = text.lines().find_map(|line| line.strip_prefix(word))?;
-            line.trim().parse::<u64>().ok().filter(|count| *count > 0)
+            line.trim().parse::<u64>().ok()
         };
         let killed = count(&self.memory, ["memory.events", "memory.oom_control"], "oom_kill ");
         let refused = count(&self.pids, ["pids.events", "pids.events.local"], "max ");
-        let killed = killed.map(|_| LimitHit::Memory);
-        killed.into_iter().chain(refused.map(|_| LimitHit::Processes)).collect()
+        [killed.unwrap_or(0), refused.unwrap_or(0)]
     }
 
     fn all(&self) -> impl Iterator<Item = &Cgroup> {
@@ -100,7 +132,7 @@ impl Cgroups {
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
-        for group in self.all() {
+        for group in self.all().filter(|_| self.owner == Owner::Us) {
             remove(&group.path);
         }
     }
@@ -186,6 +218,20 @@ impl Places {
         Self { mounts: read("/proc/self/mounts"), own: read("/proc/self/cgroup") }
     }
 
+    /// The group that we are in, whoever made it.
+    fn existing(&self, controller: &str) -> Option<Cgroup> {
+        let v1 = || self.v1(controller).map(|it| (it.path, it.hierarchy));
+        let v2 = || Some((self.v2_path()?, Hierarchy::V2));
+        let has = |file: &str, path: &Path| path.join(file).is_file();
+        let is_there = |(path, hierarchy): &(PathBuf, Hierarchy)| match (hierarchy, controller) {
+            (Hierarchy::V1, _) => true,
+            (Hierarchy::V2, "memory") => has("memory.events", path),
+            (Hierarchy::V2, _) => has("pids.events", path),
+        };
+        let (path, hierarchy) = v2().filter(is_there).or_else(v1)?;
+        Some(Cgroup { path, hierarchy })
+    }
+
     fn of(&self, controller: &str) -> Option<Place> {
         self.v2(controller).or_else(|| self.v1(controller))
     }
@@ -217,9 +263,13 @@ impl Places {
         Some(Place { path, hierarchy: Hierarchy::V1 })
     }
 
-    fn v2(&self, controller: &str) -> Option<Place> {
+    fn v2_path(&self) -> Option<PathBuf> {
         let mount = self.mount(|kind, _| kind == "cgroup2")?;
-        let path = self.place(mount, |id, controllers| id == "0" && controllers.is_empty())?;
+        self.place(mount, |id, controllers| id == "0" && controllers.is_empty())
+    }
+
+    fn v2(&self, controller: &str) -> Option<Place> {
+        let path = self.v2_path()?;
         let has = |file: &str| {
             let text = fs::read_to_string(path.join(file)).unwrap_or_default();
             text.split_whitespace().any(|word| word == controller)

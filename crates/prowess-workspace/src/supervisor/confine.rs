@@ -132,8 +132,8 @@ pub(crate) fn exec(order: &Order, input: Stdio, progress: &mut Progress) -> Cann
 /// The rules of Landlock for a sandbox, if it has any.
 pub(crate) fn rules(sandbox: Sandbox) -> Result<Option<Rules>, RulesetError> {
     match sandbox.tier {
-        Tier::T0 | Tier::T3 => Ok(None),
-        Tier::T1 | Tier::T2 => Rules::new(sandbox).map(Some),
+        Tier::T0 => Ok(None),
+        Tier::T1 | Tier::T2 | Tier::T3 => Rules::new(sandbox).map(Some),
     }
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn rules(sandbox: Sandbox) -> Result<Option<Rules>, RulesetError> {
 pub(crate) fn give_up(sandbox: Sandbox) -> Result<(), CannotConfine> {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     drop_rights(sandbox.identity).map_err(|error| CannotConfine::Rights(error.into()))?;
-    if matches!(sandbox.tier, Tier::T0 | Tier::T3) {
+    if sandbox.tier == Tier::T0 {
         return Ok(());
     }
     for filter in seccomp::filters(sandbox)? {

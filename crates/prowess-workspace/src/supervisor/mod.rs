@@ -10,18 +10,24 @@ mod canary;
 mod candidate;
 mod cgroup;
 mod confine;
+mod descriptors;
 mod disk;
+mod init;
 mod landlock;
 mod order;
 mod processes;
 mod run;
 mod seccomp;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) use bubblewrap::SUPERVISOR as INSIDE;
 pub(crate) use canary::{Attempts, Finding, Hoard};
 pub(crate) use cgroup::start_time;
+pub(crate) use descriptors::pass;
+#[cfg(feature = "container")]
+pub(crate) use init::{Answer, Ask, Hello};
 pub(crate) use order::{
     Ended, Groups, Identity, Order, Report, Sandbox, VERSION, receive, send, send_bytes,
 };
@@ -34,6 +40,7 @@ pub(crate) const ASKED: &str = "__prowess-supervisor";
 pub(crate) const RUN: &str = "run";
 const ENTER: &str = "enter";
 pub(crate) const CANARY: &str = "canary";
+pub(crate) const INIT: &str = "init";
 
 /// Is the supervisor, if this program was started as one, and ends it; else does nothing.
 ///
@@ -61,6 +68,7 @@ pub fn supervise() -> ExitCode {
         [RUN, sandbox] => run::run(sandbox),
         [ENTER, order] => confine::enter(order),
         [CANARY, rest @ ..] => canary::main(rest),
+        [INIT, socket] => init::main(Path::new(socket)),
         _ => {
             eprintln!("prowess-supervisor sets up sandboxes for Prowess; it is not run by hand");
             ExitCode::FAILURE

@@ -59,8 +59,12 @@ pub(crate) fn run(sandbox: &str) -> ExitCode {
     };
     let control = UnixStream::from(control);
     // Before there is an order: whoever gives it does not wait for this.
-    let mut cgroups = Cgroups::new();
-    let candidate = prepare(sandbox, &cgroups);
+    let sandbox = serde_json::from_str(sandbox).map_err(CannotRun::Expected);
+    let mut cgroups = match &sandbox {
+        Ok(Sandbox { tier: Tier::T3, .. }) => Cgroups::of_container(),
+        _ => Cgroups::new(),
+    };
+    let candidate = sandbox.and_then(|sandbox| prepare(sandbox, &cgroups));
     let report = take(&control)
         .map_err(CannotRun::Order)
         .and_then(|(order, stdin)| carry_out(order, &stdin, &control, &mut cgroups, candidate?));
@@ -75,21 +79,20 @@ pub(crate) fn run(sandbox: &str) -> ExitCode {
 }
 
 /// Does what can be done before there is an order.
-fn prepare(sandbox: &str, cgroups: &Cgroups) -> Result<Option<Candidate>, CannotRun> {
+fn prepare(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Option<Candidate>, CannotRun> {
     // Signals to the program that asked are not for us.
     let _ = rustix::process::setsid();
     let own = Some(rustix::process::getpid());
     let reaps = rustix::process::set_child_subreaper(own);
     reaps.map_err(|error| CannotRun::Supervise(error.into()))?;
-    let sandbox = serde_json::from_str(sandbox).map_err(CannotRun::Expected)?;
     Ok(candidate(sandbox, cgroups)?)
 }
 
 /// A process for the command, where it needs no namespaces.
 fn candidate(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Option<Candidate>, CannotConfine> {
     match sandbox.tier {
-        Tier::T0 | Tier::T1 => Candidate::new(sandbox, cgroups).map(Some),
-        Tier::T2 | Tier::T3 => Ok(None),
+        Tier::T0 | Tier::T1 | Tier::T3 => Candidate::new(sandbox, cgroups).map(Some),
+        Tier::T2 => Ok(None),
     }
 }
 
@@ -154,6 +157,7 @@ fn process_limit(order: &Order, is_grouped: bool, candidate: Option<&Candidate>)
     match (order.tier, order.identity) {
         // Users are counted by namespace.
         (Tier::T2, None) => Some(order.limits.processes),
+        (Tier::T3, _) => None,
         _ if is_grouped => None,
         _ => {
             let own = || rustix::process::getuid().as_raw();

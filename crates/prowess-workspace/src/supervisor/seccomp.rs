@@ -188,8 +188,8 @@ pub(crate) fn filters(sandbox: Sandbox) -> Result<[BpfProgram; 3], NoFilter> {
         }
     }
     let mut always: Vec<i64> = Vec::new();
-    if sandbox.tier == Tier::T1 {
-        always.extend_from_slice(SHARED);
+    // Whoever watches over the command is among the processes that it sees.
+    if matches!(sandbox.tier, Tier::T1 | Tier::T3) {
         for (call, argument) in OTHERS {
             let op = SeccompCmpOp::Ne;
             let is_other = condition(*argument, SeccompCmpArgLen::Dword, op, 0)?;
@@ -202,6 +202,9 @@ pub(crate) fn filters(sandbox: Sandbox) -> Result<[BpfProgram; 3], NoFilter> {
             let is_all = condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, user)?;
             denied.entry(call).or_default().push(rule(vec![is_all])?);
         }
+    }
+    if sandbox.tier == Tier::T1 {
+        always.extend_from_slice(SHARED);
         always.extend_from_slice(METADATA);
         always.extend_from_slice(METADATA_HERE);
         // Without a path it is about an open file, and Landlock has judged the opening.
@@ -357,6 +360,8 @@ mod tests {
             (Tier::T1, Network::Host),
             (Tier::T2, Network::None),
             (Tier::T2, Network::Host),
+            (Tier::T3, Network::None),
+            (Tier::T3, Network::Host),
         ] {
             let [by_number, ..] = filters(Sandbox { tier, network, identity: None }).unwrap();
             let is_listed = |call: i64| {

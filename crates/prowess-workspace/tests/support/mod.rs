@@ -2,16 +2,57 @@
 
 #![allow(dead_code, unreachable_pub, reason = "not every test file uses all of it")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use prowess_workspace::{Command, ExecError, Executor, LocalExecutor, Run, RunOutcome, Tier};
+#[cfg(feature = "container")]
+use prowess_workspace::{ContainerExecutor, ContainerSettings};
+
+/// Whether this program tests containers: it holds the tests of another one.
+pub fn is_about_containers() -> bool {
+    env!("CARGO_CRATE_NAME").starts_with("container")
+}
 
 /// The sandboxes that must hold.
-pub const TIERS: [Tier; 2] = [Tier::T2, Tier::T1];
+pub fn tiers() -> Vec<Tier> {
+    match (is_about_containers(), std::env::var_os("PROWESS_TEST_ENGINE")) {
+        (false, _) => vec![Tier::T2, Tier::T1],
+        (true, Some(_)) => vec![Tier::T3],
+        (true, None) => {
+            skip("there is no container engine (PROWESS_TEST_ENGINE)");
+            Vec::new()
+        }
+    }
+}
+
+/// Says, once, that this test could not run here, and why. `./dev test` counts and prints it.
+fn skip(why: &str) {
+    use std::io::Write;
+
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    if !SAID.lock().unwrap().insert(test.clone()) {
+        return;
+    }
+    println!("SKIPPED {test}: {why}");
+    if let Ok(log) = std::env::var("PROWESS_SKIP_LOG") {
+        let mut log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        writeln!(log, "{test}: {why}").unwrap();
+    }
+}
+
+/// The engine and the image of the tests.
+#[cfg(feature = "container")]
+pub fn container_settings() -> ContainerSettings {
+    let mut settings = ContainerSettings::default();
+    settings.engine = format!("unix://{}", std::env::var("PROWESS_TEST_ENGINE").unwrap());
+    settings.image = std::env::var("PROWESS_TEST_IMAGE").unwrap();
+    settings
+}
 
 /// Whom commands run as when the tests run as root.
 pub const NOBODY: u32 = 65534;
@@ -53,10 +94,22 @@ pub fn repeat_as_a_user(arguments: &[&str]) {
 }
 
 /// An executor that uses this sandbox.
-pub fn executor(tier: Tier) -> LocalExecutor {
-    static EXECUTORS: Mutex<BTreeMap<Tier, LocalExecutor>> = Mutex::new(BTreeMap::new());
-    let build = || LocalExecutor::builder().best_tier(tier).supervisor(supervisor()).build();
-    EXECUTORS.lock().unwrap().entry(tier).or_insert_with(build).clone()
+pub fn executor(tier: Tier) -> Arc<dyn Executor> {
+    static EXECUTORS: Mutex<BTreeMap<Tier, Arc<dyn Executor>>> = Mutex::new(BTreeMap::new());
+    let mut executors = EXECUTORS.lock().unwrap();
+    Arc::clone(executors.entry(tier).or_insert_with(|| new_executor(tier)))
+}
+
+/// The same, used by nobody else.
+pub fn new_executor(tier: Tier) -> Arc<dyn Executor> {
+    match tier {
+        #[cfg(feature = "container")]
+        Tier::T3 => {
+            let builder = ContainerExecutor::builder(container_settings());
+            Arc::new(builder.supervisor(supervisor()).build())
+        }
+        tier => Arc::new(LocalExecutor::builder().best_tier(tier).supervisor(supervisor()).build()),
+    }
 }
 
 /// A workspace, and a folder beside it that is none of its business.
@@ -119,7 +172,7 @@ impl Ground {
         change: impl FnOnce(&mut Run<'_>),
     ) -> Result<RunOutcome, ExecError> {
         let executor = executor(tier);
-        assert_eq!(executor.isolation().await?.tier, tier, "{:?}", executor.check().await);
+        assert_eq!(executor.isolation().await?.tier, tier);
         let workspace = self.workspace();
         let mut run = Run::new(&workspace, Command::Shell(line.to_owned()));
         run.skill = Some("demo");

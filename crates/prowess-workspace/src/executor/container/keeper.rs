@@ -1,0 +1,148 @@
+//! Whoever makes and removes containers: a thread of its own, so that a container is removed though
+//! nobody waits for it any more.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::super::ExecError;
+use super::engine::{Engine, labels};
+use super::held::Held;
+use super::plan::{Common, Plan};
+use super::{Origin, carried::Carried};
+
+/// Asks for a container, or for its end.
+enum Job {
+    Make(Box<Plan>, Reply),
+    Remove(String),
+}
+
+type Reply = Box<dyn FnOnce(Result<Held, ExecError>) + Send>;
+
+/// Where containers are sent to be removed.
+#[derive(Clone, Debug)]
+pub(crate) struct Jobs(mpsc::UnboundedSender<Job>);
+
+impl Jobs {
+    pub(crate) fn remove(&self, id: String) {
+        // Without a keeper, the next one finds it.
+        let _ = self.0.send(Job::Remove(id));
+    }
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Make(..) => "Make",
+            Self::Remove(_) => "Remove",
+        })
+    }
+}
+
+/// Makes and removes containers. When it goes, it first removes those that are to be removed.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    jobs: Option<Jobs>,
+    thread: Option<JoinHandle<()>>,
+    engine: Engine,
+    common: Arc<Common>,
+}
+
+impl Keeper {
+    /// Finds the engine and the image, and removes what was abandoned. Blocks.
+    pub(crate) fn start(origin: &Origin) -> Result<Self, ExecError> {
+        let patience = Duration::from_secs(origin.settings.engine_seconds);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime =
+            runtime.map_err(super::super::local::io("starting the keeper of containers"))?;
+        let supervisor = super::super::local::supervisor(origin.supervisor.clone())?;
+        let carried = Carried::find(&supervisor).map_err(|error| ExecError::Supervisor {
+            cause: format!("{}: {error}", supervisor.display()),
+        })?;
+        let prepare = async {
+            let engine = Engine::find(&origin.settings.engine, patience).await?;
+            let about = engine.about().await?;
+            let common = Common {
+                image: engine.image(&origin.settings.image).await?,
+                cpus: i64::from(origin.settings.cpus).clamp(1, about.cpus.max(1)),
+                carried,
+                skills_root: origin.skills_root.clone(),
+                is_rootless: about.is_rootless,
+                labels: labels(),
+            };
+            engine.reap().await?;
+            Ok((engine, Arc::new(common)))
+        };
+        let (engine, common) = runtime.block_on(prepare)?;
+        let (send, mut receive) = mpsc::unbounded_channel();
+        let jobs = Jobs(send);
+        let (at_work, shared) = (engine.clone(), Arc::clone(&common));
+        let work = async move {
+            let mut tasks = JoinSet::new();
+            while let Some(job) = receive.recv().await {
+                let (engine, common) = (at_work.clone(), Arc::clone(&shared));
+                match job {
+                    Job::Remove(id) => drop(tasks.spawn(async move { engine.remove(&id).await })),
+                    Job::Make(plan, reply) => {
+                        let make = async move { engine.make(&common, &plan, patience).await };
+                        drop(tasks.spawn(async move {
+                            let made = make.await;
+                            // It says something first, and must not keep others waiting meanwhile.
+                            let greet = move || reply(made.and_then(Held::greet));
+                            let _ = tokio::task::spawn_blocking(greet).await;
+                        }));
+                    }
+                }
+                while tasks.try_join_next().is_some() {}
+            }
+            while tasks.join_next().await.is_some() {}
+        };
+        let thread = std::thread::Builder::new().name("prowess-containers".to_owned());
+        let thread = thread.spawn(move || runtime.block_on(work));
+        let thread =
+            thread.map_err(super::super::local::io("starting the keeper of containers"))?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), engine, common })
+    }
+
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Has a container made; whoever wants it is given it, and it is removed if nobody does.
+    pub(crate) fn make(
+        &self,
+        plan: Plan,
+        reply: impl FnOnce(Result<Held, ExecError>) + Send + 'static,
+    ) {
+        let Some(jobs) = &self.jobs else { return };
+        let owner = jobs.clone();
+        let reply = move |made: Result<Held, ExecError>| {
+            reply(made.map(|held| held.removed_by(owner)));
+        };
+        // It is there as long as this is.
+        let _ = jobs.0.send(Job::Make(Box::new(plan), Box::new(reply)));
+    }
+
+    /// A container that was made for this.
+    pub(crate) fn made(&self, plan: Plan) -> oneshot::Receiver<Result<Held, ExecError>> {
+        let (send, receive) = oneshot::channel();
+        self.make(plan, move |made| drop(send.send(made)));
+        receive
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.jobs.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
