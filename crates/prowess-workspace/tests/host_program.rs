@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use prowess_workspace::{Command, Executor, LocalExecutor, Run, Tier};
-use support::{Ground, TIERS, eventually, is_running, is_running_as};
+use support::{Ground, eventually, is_running, is_running_as, tiers};
 
 fn main() {
     prowess_workspace::supervise_if_asked();
@@ -61,7 +61,7 @@ fn start(ground: &Ground, tier: Tier, line: &str) -> Child {
 
 fn a_program_can_be_its_own_supervisor() {
     let ground = Ground::new();
-    for tier in TIERS {
+    for tier in tiers() {
         let output = start(&ground, tier, "echo hello from $SHLVL").wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "hello from 1\n", "{tier:?}");
     }
@@ -83,7 +83,7 @@ fn nothing_outlives_a_program_that_is_killed() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(is_alive(), "the control must survive");
     end_all(&marker);
-    for tier in TIERS {
+    for tier in tiers() {
         for at in 0..5 {
             let mut host = start(&ground, tier, &line);
             assert!(eventually(|| {

@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error;
-use bollard::models::ContainerSummaryStateEnum;
-use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
-};
+use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
 use tokio::net::UnixListener;
 
 use super::super::ExecError;
 use super::super::local::io;
+use super::listing::list;
 use super::plan::{Common, Plan};
 use crate::supervisor::start_time;
 
@@ -136,16 +134,11 @@ impl Engine {
         let gone = async {
             loop {
                 tokio::time::sleep(Duration::from_millis(250)).await;
-                let about = self.docker.inspect_container(id, None).await;
-                let state = about.ok().and_then(|about| about.state);
-                if let Some(state) = state.filter(|state| state.running != Some(true)) {
-                    let code = state.exit_code.unwrap_or_default();
-                    return ExecError::Engine {
-                        cause: format!(
-                            "the supervisor does not run in the image (exit code {code}); is it an \
-                             image for this kind of machine?"
-                        ),
-                    };
+                let all = list(&self.socket, OWNER, patience).await.unwrap_or_default();
+                if all.iter().any(|it| it.id == id && it.has_ended()) {
+                    let cause = "the supervisor does not run in the image; is it an image for this \
+                                 kind of machine?";
+                    return ExecError::Engine { cause: cause.to_owned() };
                 }
             }
         };
@@ -177,19 +170,12 @@ impl Engine {
 
     /// Removes containers that nobody uses any more: those that have ended, and those whose owner
     /// was killed.
-    pub(crate) async fn reap(&self) -> Result<(), ExecError> {
-        let filters = HashMap::from([("label".to_owned(), vec![OWNER.to_owned()])]);
-        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-        let all = self.docker.list_containers(Some(options)).await;
-        for container in all.map_err(failed("listing containers"))? {
-            let labels = container.labels.unwrap_or_default();
-            let has_ended = matches!(
-                container.state,
-                Some(ContainerSummaryStateEnum::EXITED | ContainerSummaryStateEnum::DEAD)
-            );
-            if let (Some(id), true) = (container.id, has_ended || is_abandoned(&labels)) {
-                tracing::debug!(container = id, "an abandoned container is removed");
-                self.remove(&id).await;
+    pub(crate) async fn reap(&self, patience: Duration) -> Result<(), ExecError> {
+        let all = list(&self.socket, OWNER, patience).await;
+        for container in all.map_err(io("listing containers"))? {
+            if container.has_ended() || is_abandoned(&container.labels) {
+                tracing::debug!(container = container.id, "an abandoned container is removed");
+                self.remove(&container.id).await;
             }
         }
         Ok(())

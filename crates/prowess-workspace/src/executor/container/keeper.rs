@@ -73,7 +73,7 @@ impl Keeper {
                 is_rootless: about.is_rootless,
                 labels: labels(),
             };
-            engine.reap().await?;
+            engine.reap(patience).await?;
             Ok((engine, Arc::new(common)))
         };
         let (engine, common) = runtime.block_on(prepare)?;

@@ -8,6 +8,7 @@ mod carried;
 mod engine;
 mod held;
 mod keeper;
+mod listing;
 mod plan;
 mod pool;
 

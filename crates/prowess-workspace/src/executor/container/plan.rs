@@ -1,6 +1,7 @@
 //! What a container is like.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bollard::models::{
@@ -32,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) workspace: PathBuf,
     /// What may be written, below the workspace.
     pub(crate) writable: Vec<String>,
+    /// The folders that are seen inside, by device and number: others may have the same names later.
+    pub(crate) folders: Vec<Option<(u64, u64)>>,
     pub(crate) network: Network,
     pub(crate) memory_bytes: u64,
     pub(crate) processes: u64,
@@ -40,9 +43,16 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn of(run: &Run<'_>) -> Self {
+        let writable = writable(run);
+        let seen = std::iter::once("skills").chain(writable.iter().map(String::as_str));
+        let folder = |name: &str| {
+            let about = run.workspace.join(name).symlink_metadata().ok()?;
+            Some((about.dev(), about.ino()))
+        };
         Self {
             workspace: run.workspace.to_owned(),
-            writable: writable(run),
+            folders: seen.map(folder).collect(),
+            writable,
             network: run.network,
             memory_bytes: run.limits.memory_bytes,
             processes: run.limits.processes,

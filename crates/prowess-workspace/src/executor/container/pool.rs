@@ -56,6 +56,7 @@ mod tests {
         Plan {
             workspace: workspace.into(),
             writable: Vec::new(),
+            folders: Vec::new(),
             network: Network::None,
             memory_bytes: 1,
             processes: 1,
