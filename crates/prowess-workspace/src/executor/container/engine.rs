@@ -33,6 +33,9 @@ pub(crate) struct About {
     pub(crate) is_rootless: bool,
 }
 
+/// Milliseconds to wait before a container is removed again.
+const REMOVE_AGAIN: [u64; 8] = [20, 50, 100, 200, 500, 1000, 2000, 5000];
+
 fn failed(doing: impl Into<String>) -> impl FnOnce(Error) -> ExecError {
     let doing = doing.into();
     move |cause| {
@@ -160,12 +163,17 @@ impl Engine {
     /// Ends a container and removes it.
     pub(crate) async fn remove(&self, id: &str) {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        match self.docker.remove_container(id, Some(options)).await {
-            Err(error) if !is_missing(&error) => {
-                tracing::warn!(container = id, %error, "a container could not be removed");
+        // One that is just ending cannot be removed for a moment.
+        for pause in REMOVE_AGAIN {
+            match self.docker.remove_container(id, Some(options.clone())).await {
+                Err(error) if !is_missing(&error) => {
+                    tracing::debug!(container = id, %error, "it cannot be removed yet");
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+                _ => return,
             }
-            _ => {}
         }
+        tracing::warn!(container = id, "a container could not be removed");
     }
 
     /// Removes containers that nobody uses any more: those that have ended, and those whose owner

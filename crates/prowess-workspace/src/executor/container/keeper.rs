@@ -46,7 +46,8 @@ impl std::fmt::Debug for Job {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     jobs: Option<Jobs>,
-    thread: Option<JoinHandle<()>>,
+    /// Ends when everything is done.
+    at_work: Receiver<()>,
     engine: Engine,
     common: Arc<Common>,
 }

@@ -58,7 +58,7 @@ struct Shared {
     origin: Origin,
     verdict: OnceCell<Verdict>,
     // They go before whoever removes them.
-    pool: Mutex<Pool<Held>>,
+    pool: Arc<Mutex<Pool<Held>>>,
     keeper: OnceCell<Keeper>,
 }
 
@@ -95,7 +95,7 @@ impl ContainerExecutorBuilder {
         ContainerExecutor(Arc::new(Shared {
             origin: self.0,
             verdict: OnceCell::new(),
-            pool: Mutex::new(pool),
+            pool: Arc::new(Mutex::new(pool)),
             keeper: OnceCell::new(),
         }))
     }
@@ -157,7 +157,7 @@ impl ContainerExecutor {
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool<Held>> {
-        self.0.pool.lock().unwrap_or_else(PoisonError::into_inner)
+        open(&self.0.pool)
     }
 
     /// A container for a run: one that waits, or a new one.
@@ -178,25 +178,26 @@ impl ContainerExecutor {
     /// Lets a container wait for the next run, if it is as it was; and sees to it that enough wait.
     fn give_back(&self, plan: &Plan, held: Option<Held>) {
         if let Some(held) = held {
-            drop(self.put(plan.clone(), held));
+            let old = self.pool().put(plan.clone(), held, Instant::now());
+            drop(old);
         }
-        let (Some(keeper), settings) = (self.0.keeper.get(), &self.0.origin.settings) else {
-            return;
-        };
-        for _ in self.pool().count(plan)..settings.warm.min(settings.max_idle) {
-            let (shared, made_for) = (Arc::downgrade(&self.0), plan.clone());
+        let Some(keeper) = self.0.keeper.get() else { return };
+        for _ in 0..self.pool().expect(plan, self.0.origin.settings.warm) {
+            // Not of the keeper: it would have to wait for itself.
+            let (pool, made_for) = (Arc::downgrade(&self.0.pool), plan.clone());
             keeper.make(plan.clone(), move |made| {
-                let Some(shared) = shared.upgrade() else { return };
-                match made {
-                    Ok(held) => drop(ContainerExecutor(shared).put(made_for, held)),
-                    Err(error) => tracing::debug!(%error, "no container could be kept ready"),
-                }
+                let Some(pool) = pool.upgrade() else { return };
+                open(&pool).came(&made_for);
+                let old = match made {
+                    Ok(held) => open(&pool).put(made_for, held, Instant::now()),
+                    Err(error) => {
+                        tracing::debug!(%error, "no container could be kept ready");
+                        Vec::new()
+                    }
+                };
+                drop(old);
             });
         }
-    }
-
-    fn put(&self, plan: Plan, held: Held) -> Vec<Held> {
-        self.pool().put(plan, held, Instant::now())
     }
 
     async fn run_in_container(&self, run: Run<'_>) -> Result<RunOutcome, ExecError> {
@@ -226,6 +227,10 @@ impl ContainerExecutor {
         self.give_back(&plan, held);
         Ok(outcome(supervised, isolation))
     }
+}
+
+fn open<T>(pool: &Mutex<T>) -> MutexGuard<'_, T> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether nothing has stopped it.
@@ -274,7 +279,7 @@ impl Cage for Container<'_> {
         let keeper = self.executor.0.keeper.get().ok_or_else(gone)?;
         let held = keeper.made(Plan::of(run)).blocking_recv().map_err(|_| gone())??;
         let supervised = supervise(held.supervisor(order.sandbox())?, order, &[], None, None);
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        *open(&self.held) = Some(held);
         supervised
     }
 }

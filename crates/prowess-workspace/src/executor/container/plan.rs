@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
-    MountBindOptionsPropagationEnum, MountType,
+    MountBindOptionsPropagationEnum, MountTmpfsOptions, MountType,
 };
 
 use super::super::local::writable;
@@ -108,7 +108,16 @@ impl Common {
         });
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let disk = signed(plan.disk_bytes);
-        let temporary = format!("rw,nosuid,nodev,mode=1777,size={disk}");
+        let temporary = Mount {
+            target: Some("/tmp".to_owned()),
+            typ: Some(MountType::TMPFS),
+            tmpfs_options: Some(MountTmpfsOptions {
+                size_bytes: Some(disk),
+                mode: Some(0o1777),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
         let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
         let user = match uid.is_root() {
             true => NOBODY.to_owned(),
@@ -127,8 +136,7 @@ impl Common {
             memory_swap: Some(signed(plan.memory_bytes)),
             pids_limit: Some(signed(plan.processes.saturating_add(OUR_PROCESSES))),
             nano_cpus: Some(self.cpus.saturating_mul(1_000_000_000)),
-            mounts: Some(mounts.collect()),
-            tmpfs: Some(HashMap::from([("/tmp".to_owned(), temporary)])),
+            mounts: Some(mounts.chain([temporary]).collect()),
             shm_size: Some(disk),
             network_mode: Some(network.to_owned()),
             ipc_mode: Some("private".to_owned()),
@@ -144,6 +152,9 @@ impl Common {
             ..Default::default()
         };
         let own_network = plan.network == Network::None;
+        let mut labels = self.labels.clone();
+        let workspace = plan.workspace.to_string_lossy().into_owned();
+        labels.insert("prowess.workspace".to_owned(), workspace);
         ContainerCreateBody {
             image: Some(self.image.clone()),
             entrypoint: Some(words.collect()),
@@ -152,7 +163,7 @@ impl Common {
             user: Some(user),
             working_dir: Some("/".to_owned()),
             hostname: own_network.then(|| "prowess".to_owned()),
-            labels: Some(self.labels.clone()),
+            labels: Some(labels),
             host_config: Some(host),
             ..Default::default()
         }

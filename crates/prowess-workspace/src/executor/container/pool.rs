@@ -8,6 +8,8 @@ use super::plan::Plan;
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
     waiting: Vec<(Plan, Instant, T)>,
+    /// What is being made.
+    coming: Vec<Plan>,
     most: usize,
     longest: Duration,
 }
@@ -15,7 +17,7 @@ pub(crate) struct Pool<T> {
 impl<T> Pool<T> {
     /// At most so many wait, for no longer than this.
     pub(crate) fn new(most: usize, longest: Duration) -> Self {
-        Self { waiting: Vec::new(), most, longest }
+        Self { waiting: Vec::new(), coming: Vec::new(), most, longest }
     }
 
     /// One that was made for this, and used last.
@@ -35,9 +37,21 @@ impl<T> Pool<T> {
         old
     }
 
-    /// How many wait for this.
-    pub(crate) fn count(&self, plan: &Plan) -> usize {
-        self.waiting.iter().filter(|(made_for, ..)| made_for == plan).count()
+    /// How many more must be made until so many wait for this. They are expected from now on.
+    #[must_use]
+    pub(crate) fn expect(&mut self, plan: &Plan, wanted: usize) -> usize {
+        let waiting = self.waiting.iter().map(|(made_for, ..)| made_for);
+        let there = waiting.chain(&self.coming).filter(|made_for| *made_for == plan).count();
+        let missing = wanted.min(self.most).saturating_sub(there);
+        self.coming.extend(std::iter::repeat_n(plan.clone(), missing));
+        missing
+    }
+
+    /// One that was expected is there, or will not come.
+    pub(crate) fn came(&mut self, plan: &Plan) {
+        if let Some(at) = self.coming.iter().position(|coming| coming == plan) {
+            self.coming.remove(at);
+        }
     }
 
     fn overdue(&mut self, now: Instant) -> Vec<T> {
@@ -73,10 +87,21 @@ mod tests {
         assert!(pool.put(plan("a"), 3, now).is_empty());
         let other = Plan { network: Network::Host, ..plan("a") };
         assert_eq!(pool.take(&other, now), (None, vec![]));
-        assert_eq!((pool.count(&plan("a")), pool.count(&other)), (2, 0));
         assert_eq!(pool.take(&plan("a"), now), (Some(3), vec![]));
         assert_eq!(pool.take(&plan("a"), now), (Some(1), vec![]));
         assert_eq!(pool.take(&plan("a"), now), (None, vec![]));
+    }
+
+    #[test]
+    fn as_many_are_expected_as_are_missing() {
+        let now = Instant::now();
+        let mut pool = Pool::new(3, Duration::from_secs(1));
+        assert!(pool.put(plan("a"), 1, now).is_empty());
+        assert_eq!(pool.expect(&plan("a"), 2), 1);
+        assert_eq!((pool.expect(&plan("a"), 2), pool.expect(&plan("b"), 1)), (0, 1));
+        pool.came(&plan("a"));
+        assert_eq!(pool.expect(&plan("a"), 9), 2, "no more than may wait");
+        assert_eq!(pool.expect(&plan("a"), 0), 0);
     }
 
     #[test]
