@@ -2,17 +2,21 @@
 //! nobody waits for it any more.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::ExecError;
+use super::super::local::io;
 use super::engine::{Engine, labels};
 use super::held::Held;
 use super::plan::{Common, Plan};
 use super::{Origin, carried::Carried};
+
+/// How long the end of a keeper waits for the engine.
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks for a container, or for its end.
 enum Job {
@@ -57,8 +61,7 @@ impl Keeper {
     pub(crate) fn start(origin: &Origin) -> Result<Self, ExecError> {
         let patience = Duration::from_secs(origin.settings.engine_seconds);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime =
-            runtime.map_err(super::super::local::io("starting the keeper of containers"))?;
+        let runtime = runtime.map_err(io("starting the keeper of containers"))?;
         let supervisor = super::super::local::supervisor(origin.supervisor.clone())?;
         let carried = Carried::find(&supervisor).map_err(|error| ExecError::Supervisor {
             cause: format!("{}: {error}", supervisor.display()),
@@ -102,10 +105,13 @@ impl Keeper {
             while tasks.join_next().await.is_some() {}
         };
         let thread = std::thread::Builder::new().name("prowess-containers".to_owned());
-        let thread = thread.spawn(move || runtime.block_on(work));
-        let thread =
-            thread.map_err(super::super::local::io("starting the keeper of containers"))?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), engine, common })
+        let (done, at_work) = sync_channel(0);
+        let work = move || {
+            runtime.block_on(work);
+            drop(done);
+        };
+        thread.spawn(work).map_err(io("starting the keeper of containers"))?;
+        Ok(Self { jobs: Some(jobs), at_work, engine, common })
     }
 
     pub(crate) fn common(&self) -> &Common {
@@ -142,8 +148,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.jobs.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        // They have ended already. What an engine does not remove in time, the next keeper will.
+        let _ = self.at_work.recv_timeout(MOST_PATIENCE);
     }
 }
