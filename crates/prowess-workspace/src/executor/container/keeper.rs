@@ -1,8 +1,8 @@
 //! Whoever makes and removes containers: a thread of its own, so that a container is removed though
 //! nobody waits for it any more.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Job {
 pub(crate) struct Keeper {
     jobs: Option<Jobs>,
     /// Ends when everything is done.
-    at_work: Receiver<()>,
+    at_work: Mutex<Receiver<()>>,
     engine: Engine,
     common: Arc<Common>,
 }
@@ -111,7 +111,7 @@ impl Keeper {
             drop(done);
         };
         thread.spawn(work).map_err(io("starting the keeper of containers"))?;
-        Ok(Self { jobs: Some(jobs), at_work, engine, common })
+        Ok(Self { jobs: Some(jobs), at_work: Mutex::new(at_work), engine, common })
     }
 
     pub(crate) fn common(&self) -> &Common {
@@ -149,6 +149,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.jobs.take();
         // They have ended already. What an engine does not remove in time, the next keeper will.
-        let _ = self.at_work.recv_timeout(MOST_PATIENCE);
+        let at_work = self.at_work.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = at_work.recv_timeout(MOST_PATIENCE);
     }
 }
