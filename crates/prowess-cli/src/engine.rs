@@ -129,8 +129,12 @@ impl LocalEngine {
         arguments: &CatalogArgs,
         asked: Option<&DialectArgs>,
     ) -> anyhow::Result<Self> {
-        let Parts { finder, catalog, dialect, settings, equipment, .. } =
-            Parts::open(arguments, asked)?;
+        Self::of(Parts::open(arguments, asked)?)
+    }
+
+    /// The engine that is made of these.
+    pub(crate) fn of(parts: Parts) -> anyhow::Result<Self> {
+        let Parts { finder, catalog, dialect, settings, equipment, .. } = parts;
         let engine = equipment.give(Runtime::builder(catalog));
         let runtime = engine.dialect(dialect).settings(settings).build()?;
         Ok(Self { runtime, finder })

@@ -6,9 +6,15 @@ use std::sync::Arc;
 use anyhow::Context;
 use prowess_catalog::Config;
 use prowess_runtime::{CommandRunner, RuntimeBuilder};
-use prowess_toolkits::{ExecSettings, ExecToolkit, FilesSettings, FilesToolkit, WorkspaceSettings};
-use prowess_workspace::{FileArtifacts, LocalExecutor, Tier, Watcher, Workspaces};
+use prowess_toolkits::{
+    ExecSettings, ExecToolkit, ExecutorChoice, FilesSettings, FilesToolkit, WorkspaceSettings,
+};
+use prowess_workspace::{
+    ContainerExecutor, ContainerSettings, Executor, FileArtifacts, LocalExecutor, Tier, Watcher,
+    Workspaces,
+};
 
+use crate::cli::ExecutorArgs;
 use crate::finder::{Finder, environment};
 use crate::terminal::safe_line;
 
@@ -16,7 +22,7 @@ use crate::terminal::safe_line;
 pub(crate) struct Toolkits {
     pub(crate) exec: ExecSettings,
     pub(crate) workspaces: Workspaces,
-    pub(crate) executor: LocalExecutor,
+    executor: Arc<dyn Executor>,
     pub(crate) watcher: Option<Watcher>,
     files: FilesSettings,
     artifacts: Arc<FileArtifacts>,
@@ -34,14 +40,21 @@ impl Toolkits {
             files: FilesSettings::from_table(own.files.clone()).with_context(place)?,
             workspaces: Workspaces::new(workspaces_folder(home)).with_limits(workspace.limits),
             artifacts: Arc::new(artifacts.with_max_bytes(workspace.max_artifact_bytes)),
-            executor: executor(Tier::T2),
+            executor: Arc::new(local(Tier::T2)),
             watcher: None,
         })
     }
 
+    /// Has commands run by what was typed, or else by what the settings say.
+    pub(crate) fn run_by(&mut self, asked: &ExecutorArgs, best: Tier, ready: Ready) {
+        self.executor = match choose(&mut self.exec, asked) {
+            ExecutorChoice::Local => Arc::new(local(best)),
+            ExecutorChoice::Container => Arc::new(container(&self.exec.container, ready)),
+        };
+    }
+
     fn exec(&self) -> ExecToolkit {
-        let executor = Arc::new(self.executor.clone());
-        let exec = ExecToolkit::new(self.workspaces.clone(), executor)
+        let exec = ExecToolkit::new(self.workspaces.clone(), Arc::clone(&self.executor))
             .with_artifacts(self.artifacts.clone())
             .with_settings(self.exec.clone());
         match &self.watcher {
@@ -65,9 +78,48 @@ impl Toolkits {
     }
 }
 
-/// Runs commands in a sandbox that is no better than this one.
-pub(crate) fn executor(best: Tier) -> LocalExecutor {
+/// Whether something is kept ready for a run after this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// There is none.
+    No,
+    /// As the settings say.
+    AsSet,
+}
+
+/// What runs commands: what was typed, or else what the settings say.
+pub(crate) fn choose(settings: &mut ExecSettings, asked: &ExecutorArgs) -> ExecutorChoice {
+    if let Some(image) = &asked.image {
+        settings.container.image.clone_from(image);
+    }
+    asked.executor.map_or(settings.executor, ExecutorChoice::from)
+}
+
+/// Runs commands in a sandbox of this machine that is no better than this one.
+pub(crate) fn local(best: Tier) -> LocalExecutor {
     LocalExecutor::builder().best_tier(best).build()
+}
+
+/// Runs commands in containers, which see the folder that `SKILLS_ROOT` names.
+pub(crate) fn container(settings: &ContainerSettings, ready: Ready) -> ContainerExecutor {
+    let mut settings = settings.clone();
+    if ready == Ready::No {
+        settings.warm = 0;
+    }
+    let builder = ContainerExecutor::builder(settings);
+    // It may be an address.
+    let root = std::env::var_os("SKILLS_ROOT").map(PathBuf::from).filter(|root| root.is_dir());
+    match root.and_then(|root| root.canonicalize().ok()) {
+        Some(root) => builder.skills_root(root).build(),
+        None => builder.build(),
+    }
+}
+
+/// The section `[exec]` of the user's own `prowess.toml`.
+pub(crate) fn exec_settings(finder: &Finder, home: &Path) -> anyhow::Result<ExecSettings> {
+    let own = own_config(finder, home, &["exec"])?;
+    let place = || own.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+    ExecSettings::from_table(own.exec.clone()).with_context(place)
 }
 
 /// The `prowess.toml` in Prowess' own home, for these sections of it. How commands run and whom a

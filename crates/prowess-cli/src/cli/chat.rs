@@ -1,8 +1,9 @@
 //! What can be typed to talk with a model.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use prowess_runtime::SessionKey;
 
+use super::exec::ExecutorArgs;
 use super::{CatalogArgs, DialectArgs};
 
 #[derive(Debug, Args)]
@@ -48,9 +49,8 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
 
-    /// What runs the commands of skills.
-    #[arg(long, value_name = "EXECUTOR", default_value = "local")]
-    pub(crate) executor: ExecutorArg,
+    #[command(flatten)]
+    pub(crate) executor: ExecutorArgs,
 
     #[command(flatten)]
     pub(crate) dialect: DialectArgs,
@@ -61,11 +61,4 @@ pub(crate) struct ChatArgs {
     /// Print the events of the agent and of the engine, one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// What runs the commands of skills.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExecutorArg {
-    /// This machine, in a sandbox.
-    Local,
 }

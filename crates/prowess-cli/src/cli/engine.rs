@@ -7,7 +7,7 @@ use prowess_runtime::interop::System;
 use prowess_runtime::{AgentName, Budget, LoadMode, SessionKey};
 
 use super::CatalogArgs;
-use super::exec::TierArgs;
+use super::exec::{ExecutorArgs, TierArgs};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -74,6 +74,9 @@ pub(crate) struct CallArgs {
     /// Begin a new turn first.
     #[arg(long)]
     pub(crate) new_turn: bool,
+
+    #[command(flatten)]
+    pub(crate) executor: ExecutorArgs,
 
     #[command(flatten)]
     pub(crate) dialect: DialectArgs,

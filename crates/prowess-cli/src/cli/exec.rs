@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use prowess_runtime::SessionKey;
+use prowess_toolkits::ExecutorChoice;
 use prowess_workspace::Tier;
 
 use super::CatalogArgs;
@@ -60,6 +61,9 @@ pub(crate) struct RunArgs {
     pub(crate) session: Option<SessionKey>,
 
     #[command(flatten)]
+    pub(crate) executor: ExecutorArgs,
+
+    #[command(flatten)]
     pub(crate) sandbox: TierArgs,
 
     #[command(flatten)]
@@ -70,10 +74,39 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
 }
 
+/// What runs the commands of skills.
+#[derive(Debug, Args)]
+pub(crate) struct ExecutorArgs {
+    /// What runs the commands of skills; else as [exec] executor says, or local.
+    #[arg(long, value_name = "EXECUTOR")]
+    pub(crate) executor: Option<ExecutorArg>,
+
+    /// The image of containers; else as [exec.container] image says. It must be there.
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExecutorArg {
+    /// This machine, in a sandbox.
+    Local,
+    /// A container of Docker or Podman.
+    Container,
+}
+
+impl From<ExecutorArg> for ExecutorChoice {
+    fn from(executor: ExecutorArg) -> Self {
+        match executor {
+            ExecutorArg::Local => Self::Local,
+            ExecutorArg::Container => Self::Container,
+        }
+    }
+}
+
 /// Which sandbox.
 #[derive(Debug, Args)]
 pub(crate) struct TierArgs {
-    /// Use no better sandbox than this: 2 namespaces, 1 rules of the kernel, 0 none.
+    /// Use no better sandbox of this machine than this: 2 namespaces, 1 rules of the kernel, 0 none.
     #[arg(long, value_name = "TIER", default_value = "2", value_parser = clap::value_parser!(u8).range(0..=2))]
     tier: u8,
 }
@@ -102,6 +135,9 @@ pub(crate) enum SandboxCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SandboxCheckArgs {
+    #[command(flatten)]
+    pub(crate) executor: ExecutorArgs,
+
     #[command(flatten)]
     pub(crate) sandbox: TierArgs,
 

@@ -5,12 +5,12 @@ mod engine;
 mod exec;
 mod source;
 
-pub(crate) use chat::{ChatArgs, ExecutorArg};
+pub(crate) use chat::ChatArgs;
 pub(crate) use engine::{
     BudgetArgs, CallArgs, DemoArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs,
     SessionCommand, SessionImportArgs, SessionShowArgs,
 };
-pub(crate) use exec::{RunArgs, SandboxArgs, SandboxCheckArgs, SandboxCommand};
+pub(crate) use exec::{ExecutorArgs, RunArgs, SandboxArgs, SandboxCheckArgs, SandboxCommand};
 pub(crate) use source::{SourceAddArgs, SourceArgs, SourceCommand};
 
 use std::path::PathBuf;
@@ -196,7 +196,7 @@ pub(crate) struct CreateArgs {
 }
 
 /// Where skills are looked for.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct CatalogArgs {
     /// Look for skills in this folder too; may be repeated, later ones win.
     ///

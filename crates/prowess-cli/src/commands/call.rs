@@ -3,14 +3,16 @@
 use std::io::{IsTerminal, Read, Write};
 
 use prowess_runtime::{RuntimeError, ToolCall, ToolOutcome, TurnRequest};
+use prowess_workspace::Tier;
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::cli::CallArgs;
-use crate::engine::LocalEngine;
+use crate::engine::{LocalEngine, Parts};
 use crate::finder::{Form, complain};
 use crate::report;
 use crate::terminal::{safe, safe_line};
+use crate::toolkits::Ready;
 
 pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<Outcome> {
     let form = Form::of_flag(arguments.json);
@@ -30,7 +32,9 @@ pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Usage);
         }
     };
-    let engine = LocalEngine::open(&arguments.catalog, Some(&arguments.dialect))?;
+    let mut parts = Parts::open(&arguments.catalog, Some(&arguments.dialect))?;
+    parts.equipment.toolkits.run_by(&arguments.executor, Tier::T2, Ready::No);
+    let engine = LocalEngine::of(parts)?;
     let call = ToolCall::new(uuid::Uuid::now_v7().to_string(), &arguments.tool, parsed);
     let id = call.id.clone();
     let outcome = match engine.wait(call_tool(&engine, arguments, call)) {

@@ -22,7 +22,7 @@ use crate::finder::{Form, complain};
 use crate::progress::while_showing_unless;
 use crate::report;
 use crate::terminal::{safe, safe_line};
-use crate::toolkits::Toolkits;
+use crate::toolkits::{Ready, Toolkits};
 
 /// Its time was over.
 const TIMED_OUT: u8 = 124;
@@ -50,7 +50,8 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     }
     let mut place = None;
     let change = |toolkits: &mut Toolkits, snapshot: &Snapshot| {
-        let Toolkits { exec, executor, watcher, workspaces, .. } = toolkits;
+        toolkits.run_by(&arguments.executor, arguments.sandbox.best(), Ready::No);
+        let Toolkits { exec, watcher, workspaces, .. } = toolkits;
         exec.require_skill_loaded = false;
         exec.host_inputs.extend(inputs.iter().map(|path| folder_of(path).to_owned()));
         exec.allow_unsandboxed |= arguments.allow_unsandboxed;
@@ -61,7 +62,6 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
             // Whoever types it means this skill, whether its source is trusted or not.
             exec.network.extend(snapshot.get(&arguments.skill).map(CatalogSkill::qualified_name));
         }
-        *executor = crate::toolkits::executor(arguments.sandbox.best());
         if form == Form::Text {
             *watcher = Some(printer(Arc::clone(&is_heard)));
         }

@@ -2,13 +2,15 @@
 
 use anstream::println;
 use anstyle::{AnsiColor, Style};
+use prowess_toolkits::{ExecSettings, ExecutorChoice};
 use prowess_workspace::{Capability, Enforcement, Isolation, SandboxReport, Tier};
 
 use crate::Outcome;
-use crate::cli::{SandboxCheckArgs, SandboxCommand};
+use crate::cli::{CatalogArgs, SandboxCheckArgs, SandboxCommand};
+use crate::finder::Finder;
 use crate::progress::while_showing;
 use crate::report;
-use crate::toolkits::executor;
+use crate::toolkits::{Ready, choose, container, exec_settings, local};
 
 pub(crate) fn run(command: &SandboxCommand) -> anyhow::Result<Outcome> {
     match command {
@@ -18,9 +20,21 @@ pub(crate) fn run(command: &SandboxCommand) -> anyhow::Result<Outcome> {
 
 fn check(arguments: &SandboxCheckArgs) -> anyhow::Result<Outcome> {
     let tokio = tokio::runtime::Builder::new_current_thread().build()?;
-    let executor = executor(arguments.sandbox.best());
-    let check = || tokio.block_on(executor.check());
-    let report = while_showing("Trying to break out", check)?;
+    let finder = Finder::new(&CatalogArgs::default())?;
+    let mut settings = match &finder.home {
+        Some(home) => exec_settings(&finder, home)?,
+        None => ExecSettings::default(),
+    };
+    let report = match choose(&mut settings, &arguments.executor) {
+        ExecutorChoice::Local => {
+            let executor = local(arguments.sandbox.best());
+            while_showing("Trying to break out", || tokio.block_on(executor.check()))
+        }
+        ExecutorChoice::Container => {
+            let executor = container(&settings.container, Ready::No);
+            while_showing("Trying to break out of a container", || tokio.block_on(executor.check()))
+        }
+    }?;
     match arguments.json {
         true => report::print_json(&serde_json::to_value(&report)?)?,
         false => print(&report),

@@ -24,7 +24,7 @@ pub(crate) use command::CommandError;
 pub(crate) use cwd::InvalidCwd;
 pub(crate) use env::InvalidVariable;
 pub(crate) use inputs::InvalidInput;
-pub use settings::{ExecSettings, InvalidExecSettings, LimitSettings};
+pub use settings::{ExecSettings, ExecutorChoice, InvalidExecSettings, LimitSettings};
 use tool::SkillRun;
 
 /// The tool `skill_run`: it runs commands of loaded skills in the session's workspace.

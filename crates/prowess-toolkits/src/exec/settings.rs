@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use prowess_catalog::{CatalogSkill, Trust};
-use prowess_workspace::{Capability, CollectLimits, Limits, Network, Unsandboxed};
+use prowess_workspace::{
+    Capability, CollectLimits, ContainerSettings, Limits, Network, Unsandboxed,
+};
 use serde::{Deserialize, Serialize};
 
 use super::env::is_posix;
@@ -38,12 +40,16 @@ use super::env::is_posix;
 /// allowed_commands = []            # with either of these, single commands without a shell
 /// denied_commands = []
 ///
+/// executor = "local"               # or "container": Docker or Podman, as [exec.container] says
+///
 /// [exec.env]                       # variables of this program that a skill gets, by name
 /// deploy = ["DEPLOY_TOKEN"]
 ///
 /// [exec.limits]
 /// memory_bytes = 536870912         # and the other fields of `LimitSettings`
 /// ```
+///
+/// The section `[exec.container]` is that of [`ContainerSettings`].
 ///
 /// A skill in `network` and `env` is named as a session names it. A bare name means a skill of a
 /// trusted source; one that is not trusted must be named with its source, as in `deploy@vendor`.
@@ -97,10 +103,25 @@ pub struct ExecSettings {
     pub allowed_commands: Vec<String>,
     /// Commands that may not be run.
     pub denied_commands: Vec<String>,
+    /// What runs commands; whoever makes the executor decides.
+    pub executor: ExecutorChoice,
     /// Variables of this program that a skill gets, by their names.
     pub env: BTreeMap<String, BTreeSet<String>>,
     /// How much a command may use.
     pub limits: LimitSettings,
+    /// How containers are made.
+    pub container: ContainerSettings,
+}
+
+/// What runs commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutorChoice {
+    /// This machine, in a sandbox.
+    #[default]
+    Local,
+    /// Containers of Docker or Podman on this machine.
+    Container,
 }
 
 /// How much a command may use: the section `[exec.limits]`. What is not said is as in [`Limits`].
@@ -197,8 +218,10 @@ impl Default for ExecSettings {
             allow_unsandboxed: false,
             allowed_commands: Vec::new(),
             denied_commands: Vec::new(),
+            executor: ExecutorChoice::default(),
             env: BTreeMap::new(),
             limits: LimitSettings::default(),
+            container: ContainerSettings::default(),
         }
     }
 }
@@ -237,6 +260,8 @@ impl ExecSettings {
         with_denied_commands denied_commands: Vec<String>;
         with_env env: BTreeMap<String, BTreeSet<String>>;
         with_limits limits: LimitSettings;
+        with_executor executor: ExecutorChoice;
+        with_container container: ContainerSettings;
     }
 
     /// The settings in a section `[exec]`.

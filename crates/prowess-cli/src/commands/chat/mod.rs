@@ -36,18 +36,16 @@ use self::screen::Screen;
 use self::talk::{Talk, fresh, last_session};
 use self::turn::Committed;
 use crate::Outcome;
-use crate::cli::{ChatArgs, ExecutorArg};
+use crate::cli::ChatArgs;
 use crate::engine::Parts;
 use crate::finder::{Finder, Form, complain};
 use crate::terminal::safe_line;
-use crate::toolkits::{executor, own_config};
+use crate::toolkits::{Ready, own_config};
 
 pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
     let form = Form::of_flag(arguments.json);
     let mut parts = Parts::open(&arguments.catalog, Some(&arguments.dialect))?;
-    parts.equipment.toolkits.executor = match arguments.executor {
-        ExecutorArg::Local => executor(Tier::T2),
-    };
+    parts.equipment.toolkits.run_by(&arguments.executor, Tier::T2, Ready::AsSet);
     let (home, catalog) = (parts.home.clone(), parts.catalog.clone());
     let settings = settings(&parts.finder, &home)?;
     let choice = match choose(arguments, settings.clone()) {

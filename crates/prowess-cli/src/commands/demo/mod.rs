@@ -26,7 +26,7 @@ use self::workshop::Workshop;
 use crate::Outcome;
 use crate::cli::DemoArgs;
 use crate::tokens;
-use crate::toolkits::executor;
+use crate::toolkits::local;
 
 /// The modes that are compared in the end.
 const MODES: [LoadMode; 3] = [LoadMode::Session, LoadMode::Turn, LoadMode::Once];
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &DemoArgs) -> anyhow::Result<Outcome> {
         None => Dialect::built_in()?,
     };
     let mode = arguments.load_mode.map_or(dialect.settings().load_mode, LoadMode::from);
-    let setting = Setting { dialect, executor: executor(arguments.sandbox.best()) };
+    let setting = Setting { dialect, executor: local(arguments.sandbox.best()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     match arguments.json {
         true => runtime.block_on(play_as_json(&setting, mode)),
