@@ -2,6 +2,7 @@
 //! and writes them to `bench/RESULTS.md`.
 
 mod agent;
+mod container;
 mod disclosure;
 mod discovery;
 mod exec;
@@ -27,6 +28,7 @@ const BENCHES: &[Bench] = &[
     ("agent", agent::run),
     ("disclosure", disclosure::run),
     ("discovery", discovery::run),
+    ("container", container::run),
     ("exec", exec::run),
     ("format", format::run),
     ("remote", remote::run),

@@ -33,11 +33,34 @@ pub(super) fn rows(ground: &Ground) -> Result<Vec<Row>> {
         Ok(executor) => {
             let (bwrap, words) = recorded(ground)?;
             let bare = || spawn(Command::new(&bwrap).args(&words).env_clear().current_dir("/"));
+            rows.push(bare_namespaces(&bare)?);
             against(ground, executor, &bare, what, 1.3)?
         }
         Err(why) => Row::not_measured(what, "≤ 1.3×", why),
     });
     Ok(rows)
+}
+
+/// What namespaces cost whoever makes them: as much of what `bwrap` does as there is a program for,
+/// with no root of its own, no rules, no rights dropped. Making them ourselves could not be cheaper.
+fn bare_namespaces(bwrap: &dyn Fn() -> Result<()>) -> Result<Row> {
+    let what =
+        "namespaces with nothing in them (`unshare`) to bare `bwrap`: what others could save";
+    let mut kinds = vec!["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork"];
+    if !rustix::process::geteuid().is_root() {
+        kinds.extend(["--user", "--map-root-user"]);
+    }
+    let bare = || spawn(Command::new("unshare").args(&kinds).args(SHELL).env_clear());
+    let failed = RefCell::new(Ok(()));
+    let check = |done: Result<()>| {
+        if done.is_err() {
+            *failed.borrow_mut() = done;
+        }
+    };
+    let [bare, bwrap] = turns(ROUNDS, [&|| check(bare()), &|| check(bwrap())]);
+    failed.into_inner()?;
+    let detail = format!("{:.2} to {:.2} ms", bare * 1e3, bwrap * 1e3);
+    Ok(Row::bound(what, bare / bwrap, &detail))
 }
 
 /// Runs a program to its end and takes what it writes.
