@@ -14,6 +14,7 @@ mod disk;
 mod landlock;
 mod order;
 mod processes;
+mod program;
 mod run;
 mod seccomp;
 
@@ -23,8 +24,9 @@ pub(crate) use bubblewrap::SUPERVISOR as INSIDE;
 pub(crate) use canary::{Attempts, Finding, Hoard};
 pub(crate) use cgroup::start_time;
 pub(crate) use order::{
-    Ended, Groups, Identity, Order, Report, Sandbox, VERSION, receive, send, send_bytes,
+    Ended, Groups, Identity, Installed, Order, Report, Sandbox, VERSION, receive, send, send_bytes,
 };
+pub(crate) use program::SYSTEM_FOLDERS;
 pub(crate) use run::later;
 
 /// The first argument by which a program is asked to be the supervisor.
