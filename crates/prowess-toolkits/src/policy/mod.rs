@@ -263,12 +263,24 @@ impl CommandPolicy {
             let (name, option) = (name.to_owned(), option.to_owned());
             return Err(CommandError::Launching { name, option, remedy });
         }
-        let runs = launchers::is_launcher(name) || launchers::runs_code(name, arguments);
-        let inner = arguments.iter().flat_map(|word| lists::names_in(word));
-        match inner.filter(|_| runs).find(|name| self.denied.contains(name)) {
-            Some(denied) => Err(CommandError::Inner { name: name.to_owned(), denied }),
-            None => Ok(()),
+        if !launchers::is_launcher(name) && !launchers::runs_code(name, arguments) {
+            return Ok(());
         }
+        let denied = arguments.iter().find_map(|word| self.denied_in(word));
+        denied.map_or(Ok(()), |denied| {
+            let (name, denied) = (name.to_owned(), denied.clone());
+            Err(CommandError::Inner { name, denied })
+        })
+    }
+
+    /// The program that is denied and named in an argument of what runs programs.
+    fn denied_in(&self, word: &str) -> Option<&String> {
+        let names: Vec<String> = lists::names_in(word).collect();
+        // What an option says may follow it at once.
+        let is_option = word.starts_with('-');
+        self.denied.iter().find(|denied| {
+            names.iter().any(|name| name == *denied || (is_option && name.ends_with(*denied)))
+        })
     }
 }
 
