@@ -64,7 +64,7 @@ impl ExecToolkit {
 
     /// Other settings than the default ones.
     pub fn with_settings(mut self, settings: ExecSettings) -> Self {
-        self.tool.settings = Arc::new(settings);
+        self.tool = self.tool.with_settings(settings);
         self
     }
 }

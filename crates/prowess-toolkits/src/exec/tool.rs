@@ -43,15 +43,20 @@ pub(crate) struct SkillRun {
 
 impl SkillRun {
     pub(crate) fn new(workspaces: Workspaces, executor: Arc<dyn Executor>) -> Self {
+        let settings = ExecSettings::default();
         Self {
-            declaration: Arc::new(declaration()),
+            declaration: declared(&settings),
             workspaces,
             executor,
             garbage: Arc::default(),
             artifacts: None,
-            settings: Arc::default(),
+            settings: Arc::new(settings),
             watcher: None,
         }
+    }
+
+    pub(crate) fn with_settings(self, settings: ExecSettings) -> Self {
+        Self { declaration: declared(&settings), settings: Arc::new(settings), ..self }
     }
 
     /// The same for commands that it is not called for.
@@ -63,6 +68,11 @@ impl SkillRun {
             settings: Arc::clone(&self.settings),
         }
     }
+}
+
+/// What a model is told. If the lists of commands cannot be used, every call will say so.
+fn declared(settings: &ExecSettings) -> Arc<ToolDeclaration> {
+    Arc::new(declaration(&settings.command_policy().unwrap_or_default()))
 }
 
 impl Tool for SkillRun {

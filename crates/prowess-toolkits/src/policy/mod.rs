@@ -230,6 +230,20 @@ impl CommandPolicy {
         self.allowed.is_none() && self.denied.is_empty()
     }
 
+    /// What a model is told about commands that it may use, if a shell does not run them.
+    #[cfg(feature = "exec")]
+    pub(crate) fn told(&self) -> Option<String> {
+        let names = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
+        let mut told = "One program with its arguments; no shell syntax.".to_owned();
+        if let Some(allowed) = &self.allowed {
+            told += &format!(" Allowed: {}.", names(allowed));
+        }
+        if !self.denied.is_empty() {
+            told += &format!(" Denied: {}.", names(&self.denied));
+        }
+        (!self.is_open()).then_some(told)
+    }
+
     /// Whether a program may be run, by its name.
     fn check_name(&self, name: &str) -> Result<(), CommandError> {
         let own = || name.to_owned();

@@ -277,3 +277,14 @@ fn what_is_refused_is_said_with_its_place_and_the_remedy() {
                     names no command; name some between commas, or unset it";
     assert_eq!(invalid.to_string(), expected);
 }
+
+#[cfg(feature = "exec")]
+#[test]
+fn a_model_is_told_what_it_may_use() {
+    assert_eq!(policy(&[], &[]).told(), None);
+    let told = |allowed: &[&str], denied: &[&str]| policy(allowed, denied).told().unwrap();
+    let plain = "One program with its arguments; no shell syntax.";
+    assert_eq!(told(&["ls", "cat"], &[]), format!("{plain} Allowed: cat, ls."));
+    assert_eq!(told(&[], &["RM"]), format!("{plain} Denied: rm."));
+    assert_eq!(told(&["ls"], &["rm"]), format!("{plain} Allowed: ls. Denied: rm."));
+}

@@ -174,8 +174,7 @@ fn last_name(path: &[u8]) -> String {
 }
 
 fn is_below(real: &Path, folder: &Path) -> bool {
-    // What is not there holds nothing.
-    folder.canonicalize().is_ok_and(|folder| real.starts_with(folder))
+    real.starts_with(folder) || folder.canonicalize().is_ok_and(|folder| real.starts_with(folder))
 }
 
 fn is_executable(path: &Path) -> bool {
