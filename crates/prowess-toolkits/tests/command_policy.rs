@@ -66,8 +66,11 @@ fn hostile() -> Vec<Group> {
     groups(include_str!("command_policy/hostile.txt"))
 }
 
-/// The honest commands, each with its group and its words.
-fn honest() -> Vec<(Group, Vec<(String, Vec<String>)>)> {
+/// A command and its words.
+type Honest = (String, Vec<String>);
+
+/// The honest commands, by their groups.
+fn honest() -> Vec<(Group, Vec<Honest>)> {
     let groups = groups(include_str!("command_policy/honest.txt"));
     let read = |group: Group| {
         let parse = |line: &String| {

@@ -36,12 +36,11 @@ pub(super) fn launching<'a>(
 pub(super) fn runs_code(name: &str, arguments: &[String]) -> bool {
     let name = last_name(name);
     let is_called = |called: &&str| spellings(&name).any(|name| name == *called);
-    LANGUAGES.iter().filter(|(names, ..)| names.iter().any(|name| is_called(name))).any(
-        |(_, short, long)| {
-            let options = Launching { long, short, words: long, ..NOTHING };
-            arguments.iter().any(|word| options.is_meant(word))
-        },
-    )
+    let language = LANGUAGES.iter().find(|(names, ..)| names.iter().any(is_called));
+    language.is_some_and(|(_, short, long)| {
+        let options = Launching { long, short, words: long, ..NOTHING };
+        arguments.iter().any(|word| options.is_meant(word))
+    })
 }
 
 fn is_called_tar(name: &str) -> bool {
