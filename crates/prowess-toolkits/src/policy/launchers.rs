@@ -58,11 +58,13 @@ fn spellings(name: &str) -> impl Iterator<Item = &str> {
 impl Launching {
     fn is_meant(&self, word: &str) -> bool {
         let is_word = self.words.contains(&word)
-            || self.beginnings.iter().any(|beginning| word.starts_with(beginning));
+            || self.beginnings.iter().any(|beginning| word.starts_with(beginning))
+            || self.endings.iter().any(|ending| word.ends_with(ending));
         let option = word.split('=').next().unwrap_or_default();
         let is_option = match (option.strip_prefix("--"), option.strip_prefix('-')) {
             (Some(""), _) | (None, None) => false,
             // An option may be cut as long as it cannot be mistaken.
+            (Some(_), _) if self.others.contains(&option) => false,
             (Some(_), _) => self.long.iter().any(|long| long.starts_with(option)),
             (None, Some(letters)) => letters.contains(|letter| self.short.contains(letter)),
         };

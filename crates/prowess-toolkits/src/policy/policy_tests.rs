@@ -280,6 +280,15 @@ fn what_is_refused_is_said_with_its_place_and_the_remedy() {
 
 #[cfg(feature = "exec")]
 #[test]
+fn only_a_user_can_do_something_about_lists() {
+    let invalid = CommandError::from(InvalidCommandList::Empty { variable: OURS[0] });
+    assert!(invalid.hint().starts_with("Tell the user."));
+    let denied = CommandError::Denied { name: "rm".to_owned() };
+    assert_eq!(denied.hint(), "Use a command that the host allows.");
+}
+
+#[cfg(feature = "exec")]
+#[test]
 fn a_model_is_told_what_it_may_use() {
     assert_eq!(policy(&[], &[]).told(), None);
     let told = |allowed: &[&str], denied: &[&str]| policy(allowed, denied).told().unwrap();

@@ -5,36 +5,37 @@
 #[rustfmt::skip]
 pub(super) const LAUNCHERS: &[&str] = &[
     "ansible", "ansible-playbook", "apt", "apt-get", "aptitude", "aria2c", "ash", "at", "awk",
-    "bash", "batch", "bpftrace", "builtin", "bundle", "busybox", "bwrap", "capsh", "cargo",
-    "catchsegv", "ccache", "cgexec", "checkinstall", "choom", "chpst", "chroot", "chrt", "cmake",
-    "command", "coproc", "crontab", "csh", "ctest", "daemonize", "dash", "dbus-launch",
+    "bash", "batch", "blender", "bpftrace", "builtin", "bundle", "busybox", "bwrap", "capsh",
+    "cargo", "catchsegv", "ccache", "cgexec", "checkinstall", "choom", "chpst", "chroot", "chrt",
+    "cmake", "command", "coproc", "crontab", "csh", "ctest", "daemonize", "dash", "dbus-launch",
     "dbus-run-session", "dc", "debugfs", "debuild", "direnv", "distcc", "distrobox", "dnf", "doas",
     "docker", "doit", "dpkg", "dpkg-reconfigure", "dumb-init", "eatmydata", "ed", "editor",
     "elvish", "emacs", "emacsclient", "enable", "entr", "env", "envdir", "envuidgid", "eval", "ex",
     "exec", "execlineb", "expect", "fab", "fakechroot", "fakeroot", "fakeroot-ng", "faketime",
     "firejail", "fish", "flatpak", "flock", "foreman", "ftp", "gawk", "gcore", "gdb", "gdbserver",
-    "gnome-terminal", "go", "gosu", "gradle", "honcho", "hyperfine", "i386", "inv", "invoke",
-    "ionice", "irb", "ispell", "jjs", "joe", "journalctl", "jrunscript", "just", "knife", "konsole",
-    "ksh", "kubectl", "less", "lftp", "links", "linux32", "linux64", "lldb", "logrotate", "logsave",
-    "lshell", "ltrace", "lxc-execute", "lynx", "m4", "mail", "mailx", "make", "man", "mariadb",
-    "mawk", "mc", "meson", "mksh", "more", "mosh", "most", "mutt", "mvn", "mysql", "nano", "nawk",
-    "nc", "ncat", "ncftp", "nerdctl", "netcat", "newgrp", "nice", "ninja", "nix", "nix-shell",
-    "nmap", "nodemon", "nohup", "nologin", "nox", "npm", "npx", "nq", "nsenter", "numactl", "nvim",
-    "oksh", "openvpn", "osh", "pager", "parallel", "parallel-ssh", "pdksh", "pdsh", "perf", "pexec",
-    "pg", "pico", "pipenv", "pipx", "pkexec", "pnpm", "podman", "poetry", "posh", "powershell",
-    "prlimit", "proot", "psftp", "psql", "pssh", "puppet", "pwsh", "rake", "rbash", "rc", "rlogin",
-    "rlwrap", "rpm", "rr", "rsh", "rssh", "rsyslogd", "run-mailcap", "run-one", "run-parts", "runc",
-    "runit", "runuser", "rustup", "rview", "rvim", "s6-setuidgid", "s6-supervise", "sash",
-    "sccache", "scp", "scponly", "screen", "script", "scriptreplay", "sensible-browser",
-    "sensible-editor", "sensible-pager", "setarch", "setlock", "setpriv", "setsid", "setuidgid",
-    "sftp", "sg", "sh", "slsh", "snap", "socat", "softlimit", "source", "spawn", "sqlite", "ssh",
-    "ssh-agent", "ssh-keygen", "sshpass", "start-stop-daemon", "stdbuf", "strace", "stunnel", "su",
-    "sudo", "sudoedit", "supervise", "supervisord", "svn", "systemctl", "systemd-inhibit",
-    "systemd-nspawn", "systemd-run", "task", "taskset", "tclsh", "tcpdump", "tcsh", "telnet",
-    "time", "timeout", "tini", "tmux", "tox", "toybox", "trap", "tshark", "tsp", "udevadm",
-    "unbuffer", "unshare", "uv", "uvx", "valgrind", "vi", "view", "vigr", "vim", "vimdiff", "vipe",
-    "vipw", "virsh", "w3m", "watch", "watchexec", "wine", "wish", "with-contenv", "x86_64", "xargs",
-    "xdg-open", "xterm", "xvfb-run", "yarn", "yash", "yum", "zsh", "zypper",
+    "gimp", "gnome-terminal", "gnuplot", "go", "gosu", "gradle", "honcho", "hyperfine", "i386",
+    "inv", "invoke", "ionice", "irb", "ispell", "jjs", "joe", "journalctl", "jrunscript", "just",
+    "knife", "konsole", "ksh", "kubectl", "less", "lftp", "links", "linux32", "linux64", "lldb",
+    "logrotate", "logsave", "lshell", "ltrace", "lxc-execute", "lynx", "m4", "mail", "mailx",
+    "make", "man", "mariadb", "mawk", "maxima", "mc", "meson", "mksh", "more", "mosh", "most",
+    "mutt", "mvn", "mysql", "nano", "nawk", "nc", "ncat", "ncftp", "nerdctl", "netcat", "newgrp",
+    "nice", "ninja", "nix", "nix-shell", "nmap", "nodemon", "nohup", "nologin", "nox", "npm", "npx",
+    "nq", "nsenter", "numactl", "nvim", "oksh", "openvpn", "osh", "pager", "parallel",
+    "parallel-ssh", "pdksh", "pdsh", "perf", "pexec", "pg", "pico", "pipenv", "pipx", "pkexec",
+    "pnpm", "podman", "poetry", "posh", "powershell", "prlimit", "proot", "psftp", "psql", "pssh",
+    "puppet", "pwsh", "rake", "rbash", "rc", "rlogin", "rlwrap", "rpm", "rr", "rsh", "rssh",
+    "rsyslogd", "run-mailcap", "run-one", "run-parts", "runc", "runit", "runuser", "rustup",
+    "rview", "rvim", "s6-setuidgid", "s6-supervise", "sash", "sccache", "scp", "scponly", "screen",
+    "script", "scriptreplay", "sensible-browser", "sensible-editor", "sensible-pager", "setarch",
+    "setlock", "setpriv", "setsid", "setuidgid", "sftp", "sg", "sh", "slsh", "snap", "socat",
+    "softlimit", "source", "spawn", "sqlite", "ssh", "ssh-agent", "ssh-keygen", "sshpass",
+    "start-stop-daemon", "stdbuf", "strace", "stunnel", "su", "sudo", "sudoedit", "supervise",
+    "supervisord", "svn", "systemctl", "systemd-inhibit", "systemd-nspawn", "systemd-run", "task",
+    "taskset", "tclsh", "tcpdump", "tcsh", "telnet", "time", "timeout", "tini", "tmux", "tox",
+    "toybox", "trap", "tshark", "tsp", "udevadm", "unbuffer", "unshare", "uv", "uvx", "valgrind",
+    "vi", "view", "vigr", "vim", "vimdiff", "vipe", "vipw", "virsh", "w3m", "watch", "watchexec",
+    "wine", "wish", "with-contenv", "x86_64", "xargs", "xdg-open", "xterm", "xvfb-run", "yarn",
+    "yash", "yum", "zsh", "zypper",
 ];
 
 /// How the names begin of what the kernel starts programs with.
@@ -47,18 +48,29 @@ pub(super) const KINDS: [&str; 9] =
 /// How a program runs others though that is not what it is for.
 pub(super) struct Launching {
     pub(super) programs: &'static [&'static str],
-    /// Long options; what they can be cut to is meant, too.
+    /// Long options; what they can be cut to is meant, too,
     pub(super) long: &'static [&'static str],
+    /// but for these, which are others.
+    pub(super) others: &'static [&'static str],
     /// Short options, wherever they stand behind a single dash.
     pub(super) short: &'static str,
     /// Whole words.
     pub(super) words: &'static [&'static str],
     /// How words begin.
     pub(super) beginnings: &'static [&'static str],
+    /// How words end.
+    pub(super) endings: &'static [&'static str],
 }
 
-pub(super) const NOTHING: Launching =
-    Launching { programs: &[], long: &[], short: "", words: &[], beginnings: &[] };
+pub(super) const NOTHING: Launching = Launching {
+    programs: &[],
+    long: &[],
+    others: &[],
+    short: "",
+    words: &[],
+    beginnings: &[],
+    endings: &[],
+};
 
 pub(super) const LAUNCHING: &[Launching] = &[
     Launching {
@@ -76,6 +88,7 @@ pub(super) const LAUNCHING: &[Launching] = &[
         programs: &["tar", "gtar", "bsdtar"],
         long: &[
             "--checkpoint-action",
+            "--files-from",
             "--info-script",
             "--new-volume-script",
             "--rmt-command",
@@ -83,7 +96,8 @@ pub(super) const LAUNCHING: &[Launching] = &[
             "--to-command",
             "--use-compress-program",
         ],
-        short: "FI",
+        others: &["--checkpoint", "--file"],
+        short: "FIT",
         ..NOTHING
     },
     Launching {
@@ -108,12 +122,14 @@ pub(super) const LAUNCHING: &[Launching] = &[
             "difftool",
             "filter-branch",
             "foreach",
+            "hook",
             "instaweb",
             "mergetool",
             "send-email",
             "--paginate",
         ],
-        beginnings: &["ext::", "--html-path="],
+        beginnings: &["ext::"],
+        ..NOTHING
     },
     Launching { programs: &["hg"], long: &["--config"], words: &["serve"], ..NOTHING },
     Launching {
@@ -137,6 +153,7 @@ pub(super) const LAUNCHING: &[Launching] = &[
     },
     Launching {
         programs: &["openssl"],
+        long: &["--config", "--engine", "--engine_impl", "--provider", "--provider-path"],
         words: &["engine", "-config", "-engine", "-engine_impl", "-provider-path", "-provider"],
         ..NOTHING
     },
@@ -144,6 +161,7 @@ pub(super) const LAUNCHING: &[Launching] = &[
         programs: &["pandoc"],
         long: &["--defaults", "--filter", "--lua-filter", "--pdf-engine", "--pdf-engine-opt"],
         short: "FLd",
+        endings: &[".lua"],
         ..NOTHING
     },
     Launching {
@@ -152,8 +170,8 @@ pub(super) const LAUNCHING: &[Launching] = &[
             "xelatex", "xetex",
         ],
         long: &["--enable-write18", "--shell-escape", "--shell-restricted", "--luaonly"],
-        words: &["-e", "-enable-write18", "-r", "-shell-escape", "-shell-restricted"],
-        beginnings: &["-pdflatex", "-latex", "-usepretex", "\\"],
+        words: &["-e", "-r"],
+        beginnings: &["-en", "-sh", "-pdflatex", "-latex", "-usepretex", "\\"],
         ..NOTHING
     },
     Launching {
@@ -163,8 +181,7 @@ pub(super) const LAUNCHING: &[Launching] = &[
     },
     Launching {
         programs: &["gs", "ghostscript"],
-        words: &["-dNOSAFER", "-dDELAYSAFER"],
-        beginnings: &["%pipe%", "-sOutputFile=%pipe%", "-o%pipe%"],
+        beginnings: &["-dNOSAFER", "-dDELAYSAFER", "%pipe%", "-sOutputFile=%pipe%", "-o%pipe%"],
         ..NOTHING
     },
     Launching {
@@ -175,6 +192,7 @@ pub(super) const LAUNCHING: &[Launching] = &[
             "-XX:Flags",
             "-agent",
             "-javaagent",
+            "-J",
             "@",
         ],
         ..NOTHING
@@ -182,16 +200,22 @@ pub(super) const LAUNCHING: &[Launching] = &[
     Launching { programs: &["ip", "tc"], words: &["exec", "vrf"], short: "b", ..NOTHING },
     Launching {
         programs: &["gcc", "g++", "cc", "c++", "clang", "clang++", "cpp", "gfortran"],
-        words: &["-wrapper", "-fplugin", "-Xclang", "-load"],
-        beginnings: &["-B", "-fplugin=", "-specs=", "--specs=", "-fuse-ld=", "@", "-wrapper"],
+        words: &["-Xclang", "-Xlinker"],
+        beginnings: &[
+            "-B",
+            "-fpass-plugin",
+            "-fplugin",
+            "-fuse-ld",
+            "-specs",
+            "--specs",
+            "-Wl,-plugin",
+            "-Wl,--plugin",
+            "-wrapper",
+            "@",
+        ],
         ..NOTHING
     },
-    Launching {
-        programs: &["rustc"],
-        beginnings: &["-Clinker", "-Zcodegen"],
-        words: &["-C"],
-        ..NOTHING
-    },
+    Launching { programs: &["rustc"], long: &["--codegen"], beginnings: &["-C", "-Z"], ..NOTHING },
     Launching { programs: &["rg", "ripgrep"], long: &["--pre", "--hostname-bin"], ..NOTHING },
     Launching { programs: &["bat", "batcat"], long: &["--pager"], ..NOTHING },
     Launching { programs: &["fzf"], long: &["--bind", "--preview", "--listen"], ..NOTHING },
