@@ -323,6 +323,52 @@ fn a_command_that_is_not_allowed_is_not_started() {
     assert!(not_started(&run).contains("ls"), "{run:?}");
 }
 
+/// S10, 3: the variables of trpc-agent-go and ours, for commands that are typed and for calls.
+#[test]
+fn lists_of_commands_in_the_environment_hold() {
+    let test = "run::lists_of_commands_in_the_environment_hold";
+    let Some(project) = Project::new(test) else { return };
+    let with = |variables: &[(&str, &str)], words: &[&str]| {
+        let mut command = project.command(words);
+        command.envs(variables.iter().copied());
+        project.sandbox.run(command, b"")
+    };
+    let typed =
+        |variables: &[(&str, &str)], line: &str| with(variables, &["run", "demo", "--", line]);
+    let load = with(&[], &["call", "load_skill", r#"{"skill": "demo"}"#, "--session", "s"]);
+    assert_eq!(load.code, 0, "{load:?}");
+    // The control: without a variable, a shell runs it.
+    assert_eq!(typed(&[], "cat greeting.txt; echo $((6 * 7))").stdout, "hello\n42\n");
+    for prefix in ["PROWESS_EXEC", "TRPC_AGENT_SKILL_RUN"] {
+        let allowed = format!("{prefix}_ALLOWED_COMMANDS");
+        let denied = format!("{prefix}_DENIED_COMMANDS");
+        let allow = [(allowed.as_str(), "cat, wc")];
+        assert_eq!(typed(&allow, "cat greeting.txt").stdout, "hello\n");
+        for line in ["ls", "cat greeting.txt; ls", "./cat greeting.txt", "cat *"] {
+            let run = typed(&allow, line);
+            assert!(not_started(&run).contains("host"), "{run:?}");
+        }
+        let deny = [(denied.as_str(), "cat")];
+        assert!(not_started(&typed(&deny, "/bin/cat greeting.txt")).contains("denied"));
+        assert_eq!(typed(&deny, "head greeting.txt").stdout, "hello\n");
+        let empty = typed(&[(&allowed, ",")], "cat greeting.txt");
+        assert!(not_started(&empty).contains(&format!("{allowed} is set but names no command")));
+        let call = |command: &str| {
+            let call = json!({"skill": "demo", "command": command}).to_string();
+            with(&allow, &["call", "skill_run", &call, "--session", "s"])
+        };
+        assert!(call("cat greeting.txt").stdout.contains("hello"));
+        let refused = call("ls");
+        let said = [refused.stdout.as_str(), refused.stderr.as_str()].concat();
+        assert!(said.contains("'ls' is not allowed by the host; allowed: cat, wc"), "{refused:?}");
+        // What one's own file says goes before.
+        project.write("home/prowess.toml", "[exec]\nallowed_commands = [\"ls\"]\n");
+        assert_eq!(typed(&allow, "ls SKILL.md").stdout, "SKILL.md\n");
+        assert!(not_started(&typed(&allow, "cat greeting.txt")).contains("cat"));
+        project.write("home/prowess.toml", "");
+    }
+}
+
 /// Each limit at its edge: what it just allows, and what is one too much.
 #[test]
 fn limits_of_ones_own_file_hold() {

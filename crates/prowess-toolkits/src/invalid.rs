@@ -4,10 +4,12 @@ use prowess_runtime::{Invocation, ToolOutcome};
 use prowess_workspace::ArtifactError;
 
 #[cfg(feature = "exec")]
-use crate::exec::{CommandError, InvalidCwd, InvalidInput, InvalidVariable};
+use crate::exec::{InvalidCwd, InvalidInput, InvalidVariable};
 #[cfg(feature = "files")]
 use crate::files::{InvalidEdit, InvalidLines, InvalidTarget};
 use crate::place::PlaceError;
+#[cfg(feature = "exec")]
+use crate::policy::CommandError;
 
 /// Why the arguments of a call cannot be used. What it says is for the model that made the call,
 /// and names what to write instead.

@@ -36,6 +36,8 @@ mod invalid;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod place;
 #[cfg(any(feature = "exec", feature = "files"))]
+mod policy;
+#[cfg(any(feature = "exec", feature = "files"))]
 mod session;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod workspace;
@@ -49,6 +51,8 @@ pub use files::{
     GrepMode, GrepQuery, Grepped, InvalidFilesSettings, LocalBackend, MemoryBackend, PathGlob,
     SearchCut, SearchLimits, Shell, Skipped,
 };
+#[cfg(any(feature = "exec", feature = "files"))]
+pub use policy::{CommandError, CommandPolicy, InvalidCommandList};
 #[cfg(feature = "files")]
 pub use prowess_workspace::{
     CollectedFile, Entries, Entry, EntryKind, Expected, WorkspacePath, Wrote,

@@ -415,7 +415,7 @@ async fn listed_commands_run_without_a_shell_and_nothing_else_does() {
     let script = world.path("skills/demo/data/run.sh");
     fs::set_permissions(script, fs::Permissions::from_mode(0o755)).unwrap();
     world.load("demo").await;
-    assert_eq!(stdout(&world.run("echo '$HOME' *").await), "$HOME *\n");
+    assert_eq!(stdout(&world.run("echo '$HOME' '*'").await), "$HOME *\n");
     assert_eq!(stdout(&world.run("data/run.sh").await), "skill\n");
     // What a run plants where commands are looked for is not found.
     let planted = world.workspace().join("skills/demo/.venv/bin");

@@ -97,6 +97,69 @@ async fn a_program_runs_without_a_shell() {
     }
 }
 
+/// Each attack takes place as an ordinary program first, and finds what was put there.
+#[tokio::test]
+async fn an_installed_program_is_none_that_a_run_or_a_skill_has_put_there() {
+    let ground = Ground::new();
+    let evil = "#!/bin/sh\necho planted\n";
+    let skill = ground.workspace().join("skills/demo");
+    for folder in ["work", "skills/demo/.venv/bin", "skills/demo/bin", "skills/demo/scripts"] {
+        let folder = ground.workspace().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["planted", "id"] {
+            std::fs::write(folder.join(name), evil).unwrap();
+            support::set_mode(&folder.join(name), 0o755);
+        }
+    }
+    std::os::unix::fs::symlink("../../work", skill.join("work")).unwrap();
+    let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    for tier in TIERS {
+        let run = async |command, path: Option<&str>| {
+            ground
+                .run_with(tier, "", |run| {
+                    run.command = command;
+                    run.cwd = self::path("skills/demo");
+                    run.env.extend(path.map(|path| ("PATH".to_owned(), path.to_owned())));
+                })
+                .await
+        };
+        let inside = run(Command::Shell("echo $WORKSPACE_DIR".to_owned()), None).await.unwrap();
+        let work = format!("{}/work", inside.stdout.text(1000).trim());
+        let absolute = format!("{work}/planted");
+        let attacks = [
+            ("planted", None, "start_failed"),
+            ("id", None, "ok"),
+            ("id", Some(work.as_str()), "ok"),
+            ("work/planted", None, "command_not_allowed"),
+            (".venv/bin/planted", None, "command_not_allowed"),
+            (&absolute, None, "command_not_allowed"),
+        ];
+        for (name, path, expected) in attacks {
+            let control = run(Command::Program(words(&[name])), path).await.unwrap();
+            assert_eq!(control.stdout.text(100), "planted\n", "the control: {tier:?} {name}");
+            let installed = Command::Installed { words: words(&[name]), denied: Vec::new() };
+            match run(installed, path).await {
+                Ok(outcome) => {
+                    assert_eq!(expected, "ok", "{tier:?} {name}");
+                    assert!(outcome.stdout.text(100).starts_with("uid="), "{tier:?} {name}");
+                }
+                Err(error) => assert_eq!(error.code(), expected, "{tier:?} {name}: {error}"),
+            }
+        }
+        let script = Command::Installed { words: words(&["scripts/planted"]), denied: Vec::new() };
+        assert_eq!(run(script, None).await.unwrap().stdout.text(100), "planted\n", "{tier:?}");
+        let variables = Command::Installed { words: words(&["env"]), denied: Vec::new() };
+        let variables = run(variables, Some("/x")).await.unwrap().stdout.text(4000);
+        let system = "PATH=/usr/local/bin:/usr/bin:/bin:";
+        assert!(variables.lines().any(|it| it.starts_with(system)), "{tier:?} {variables}");
+        for part in [".venv", "HOME=/workspace", "PATH=/x"] {
+            assert!(!variables.contains(part), "{tier:?} {part}: {variables}");
+        }
+        let denied = Command::Installed { words: words(&["/usr/bin/id"]), denied: words(&["id"]) };
+        assert_eq!(run(denied, None).await.unwrap_err().code(), "command_not_allowed");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_started_is_an_error_that_says_why() {
     let ground = Ground::new();

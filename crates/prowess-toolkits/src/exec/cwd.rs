@@ -51,7 +51,7 @@ pub(crate) fn begin(
     if cwd == *skill {
         return Ok(Begin { cwd, command });
     }
-    if let Command::Program(words) = &command
+    if let Command::Installed { words, .. } = &command
         && words.first().is_some_and(|name| name.contains('/'))
     {
         return Err(InvalidCwd::NamedByPath.into());
@@ -93,6 +93,7 @@ mod tests {
         assert_eq!(begin.cwd, path("work"));
         assert_eq!(made_first(&path("skills/demo/x"), line()), None);
         assert_eq!(made_first(&path("x"), line()), None);
-        assert_eq!(made_first(&path("work/x"), Command::Program(vec!["pwd".to_owned()])), None);
+        let listed = Command::Installed { words: vec!["pwd".to_owned()], denied: Vec::new() };
+        assert_eq!(made_first(&path("work/x"), listed), None);
     }
 }

@@ -3,11 +3,14 @@
 use prowess_runtime::ToolDeclaration;
 use serde_json::{Value, json};
 
+use crate::policy::CommandPolicy;
+
 /// The name of the tool.
 pub(crate) const NAME: &str = "skill_run";
 
-/// What a model is told. Every word of it is paid for in every request.
-pub(crate) fn declaration() -> ToolDeclaration {
+/// What a model is told where these commands may be run. Every word of it is paid for in every
+/// request.
+pub(crate) fn declaration(policy: &CommandPolicy) -> ToolDeclaration {
     let text = |description: &str| json!({"type": "string", "description": description});
     let flag = |description: &str| json!({"type": "boolean", "description": description});
     let plain = |kind: &str| json!({"type": kind});
@@ -35,11 +38,12 @@ pub(crate) fn declaration() -> ToolDeclaration {
             "max_total_bytes": plain("integer"),
         },
     });
+    let listed = policy.told();
     let parameters: Value = json!({
         "type": "object",
         "properties": {
             "skill": text("Name of the skill."),
-            "command": text("Command for bash."),
+            "command": text(listed.as_deref().unwrap_or("Command for bash.")),
             "cwd": text("Default: the skill's folder. May begin with $WORK_DIR, $OUTPUT_DIR or $RUN_DIR."),
             "env": json!({"type": "object", "additionalProperties": {"type": "string"}}),
             "stdin": plain("string"),
@@ -54,8 +58,11 @@ pub(crate) fn declaration() -> ToolDeclaration {
         },
         "required": ["skill", "command"],
     });
-    let description = "Run a command that a loaded skill's text asks for, with bash, in a sandbox. \
+    let how = if listed.is_some() { "without a shell" } else { "with bash" };
+    let description = format!(
+        "Run a command that a loaded skill's text asks for, {how}, in a sandbox. \
         It begins in the skill's folder, which is read-only; write results to out/ and other \
-        files to work/. A ref in the result can be read later with read_file.";
+        files to work/. A ref in the result can be read later with read_file."
+    );
     ToolDeclaration::new(NAME, description, parameters)
 }

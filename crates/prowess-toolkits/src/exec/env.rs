@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::policy::is_posix;
+
 /// Why a call may not set a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidVariable {
@@ -18,11 +20,6 @@ pub(crate) enum InvalidVariable {
     Nul { name: String },
     #[error("'editor_text' sets {name}; leave 'env.{name}' or 'editor_text' out")]
     Editor { name: &'static str },
-    #[error(
-        "the host lists the commands that may run, and 'env' could change what they do; leave it \
-         out"
-    )]
-    Listed,
 }
 
 /// Variables that make a program load code, or a shell behave otherwise, before the command is
@@ -73,14 +70,6 @@ pub(crate) fn check(env: &BTreeMap<String, String>) -> Result<(), InvalidVariabl
         }
     }
     Ok(())
-}
-
-/// Whether this is a name that POSIX has for variables.
-pub(crate) fn is_posix(name: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !name.is_empty()
-        && name.chars().all(is_plain)
-        && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn is_refused(name: &str) -> bool {

@@ -1,7 +1,6 @@
 //! `skill_run`: commands of skills, in a workspace, in a sandbox.
 
 mod arguments;
-mod command;
 mod cwd;
 mod declaration;
 mod env;
@@ -20,7 +19,6 @@ use std::sync::Arc;
 use prowess_runtime::{CommandRunner, Tool, Toolkit};
 use prowess_workspace::{ArtifactStore, Executor, Watcher, Workspaces};
 
-pub(crate) use command::CommandError;
 pub(crate) use cwd::InvalidCwd;
 pub(crate) use env::InvalidVariable;
 pub(crate) use inputs::InvalidInput;
@@ -66,7 +64,7 @@ impl ExecToolkit {
 
     /// Other settings than the default ones.
     pub fn with_settings(mut self, settings: ExecSettings) -> Self {
-        self.tool.settings = Arc::new(settings);
+        self.tool = self.tool.with_settings(settings);
         self
     }
 }

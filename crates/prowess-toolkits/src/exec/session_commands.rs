@@ -8,12 +8,12 @@ use prowess_runtime::{
 };
 use prowess_workspace::{Command, ExecError, Executor, Run, Workspaces};
 
-use super::command::{CommandError, CommandPolicy};
 use super::garbage::Garbage;
 use super::run_folder::RunFolder;
 use super::settings::{ExecSettings, Grants};
 use super::stage::put;
 use crate::place::folder;
+use crate::policy::CommandError;
 use crate::session::{blocking, workspace_failure, workspace_of};
 
 /// Runs commands in the session's workspace, in its folder `work`, with everything that holds for
@@ -56,10 +56,7 @@ impl CommandRunner for SessionCommands {
 impl SessionCommands {
     async fn run_one(&self, request: CommandRequest<'_>) -> Result<CommandAnswer, NotRun> {
         let settings = &*self.settings;
-        let policy = CommandPolicy {
-            allowed: &settings.allowed_commands,
-            denied: &settings.denied_commands,
-        };
+        let policy = settings.command_policy()?;
         let (mut command, stdin) = match request.language {
             CommandLanguage::Python => (policy.command("python3 -")?, request.code.as_bytes()),
             _ => (policy.command(request.code)?, b"".as_slice()),

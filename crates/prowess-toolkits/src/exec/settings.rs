@@ -10,7 +10,7 @@ use prowess_workspace::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::env::is_posix;
+use crate::policy::{CommandError, CommandPolicy, InvalidCommandList, is_posix};
 
 /// How commands of skills are run: the section `[exec]` of `prowess.toml`.
 ///
@@ -37,8 +37,8 @@ use super::env::is_posix;
 /// network = ["web-research"]       # the skills that may use the network
 /// require = ["fs_write", "net"]    # what must be enforced, or nothing is started
 /// allow_unsandboxed = false        # where there is no sandbox, for trusted sources only
-/// allowed_commands = []            # with either of these, single commands without a shell
-/// denied_commands = []
+/// allowed_commands = ["python3"]   # with either of these, single commands without a shell:
+/// denied_commands = []             # see `CommandPolicy`, also for variables that hold them
 ///
 /// executor = "local"               # or "container": Docker or Podman, as [exec.container] says
 ///
@@ -99,9 +99,10 @@ pub struct ExecSettings {
     pub require: BTreeSet<Capability>,
     /// Whether skills of trusted sources run where there is no sandbox.
     pub allow_unsandboxed: bool,
-    /// The only commands that may be run. With this or the next one, no shell runs them.
+    /// The only commands that may be run, if it is not empty. With this or the next one, no shell
+    /// runs them; see [`CommandPolicy`].
     pub allowed_commands: Vec<String>,
-    /// Commands that may not be run.
+    /// Commands that may not be run, nor what would run them.
     pub denied_commands: Vec<String>,
     /// What runs commands; whoever makes the executor decides.
     pub executor: ExecutorChoice,
@@ -172,6 +173,9 @@ pub enum InvalidExecSettings {
         /// The name.
         name: String,
     },
+    /// A list of commands cannot be used.
+    #[error("[exec] {0}")]
+    Commands(#[from] InvalidCommandList),
     /// A limit is higher than what can be done.
     #[error("[exec.limits] {key}: {value} is too much; write at most {most}")]
     TooMuch {
@@ -277,11 +281,18 @@ impl ExecSettings {
                 return Err(InvalidExecSettings::Variable { skill, name });
             }
         }
+        let (allowed, denied) = (&settings.allowed_commands, &settings.denied_commands);
+        CommandPolicy::with_environment(allowed, denied, |_| None)?;
         let most = u64::from(u32::MAX);
         match settings.limits.stdin_bytes.filter(|value| *value > most) {
             Some(value) => Err(InvalidExecSettings::TooMuch { key: "stdin_bytes", value, most }),
             None => Ok(settings),
         }
+    }
+
+    /// Which commands may be run: as the lists say, or, where they are empty, the environment.
+    pub(crate) fn command_policy(&self) -> Result<CommandPolicy, CommandError> {
+        Ok(CommandPolicy::new(&self.allowed_commands, &self.denied_commands)?)
     }
 
     /// How much is collected of what a command wrote.

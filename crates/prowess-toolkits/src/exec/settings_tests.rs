@@ -77,6 +77,11 @@ fn wrong_settings_are_named() {
         ("host_inputs = [\"shared\"]", "'shared' is not absolute"),
         ("[env]\ndemo = [\"A-B\"]", "[exec.env] demo: 'A-B' is no name of a variable"),
         ("[limits]\nwall = 1", "unknown field `wall`"),
+        (
+            "allowed_commands = [\"ls -l\"]",
+            "[exec] allowed_commands: 'ls -l' is no name of a command",
+        ),
+        ("denied_commands = [\"\"]", "[exec] denied_commands: '' is no name of a command"),
         ("max_output_depth = -1", "max_output_depth"),
         ("max_output_globs = \"all\"", "max_output_globs"),
         (

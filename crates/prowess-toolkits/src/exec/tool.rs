@@ -10,7 +10,6 @@ use prowess_workspace::{
 use serde_json::{Value, json};
 
 use super::arguments::RunArguments;
-use super::command::{CommandError, CommandPolicy};
 use super::cwd::{Begin, CannotBegin, begin};
 use super::declaration::declaration;
 use super::env::{self, InvalidVariable};
@@ -24,11 +23,8 @@ use super::settings::{ExecSettings, Grants};
 use super::stage::{Loading, Ready, stage};
 use crate::invalid::InvalidArguments;
 use crate::place::folder;
+use crate::policy::{CommandError, CommandPolicy};
 use crate::session::{blocking, workspace_failure, workspace_of};
-
-/// The path of commands that are run by name where the host lists commands: nothing that a run
-/// could have written is on it.
-const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// The file of a run that holds what its editor writes.
 const EDITOR_FILE: &str = "editor_text";
@@ -47,15 +43,20 @@ pub(crate) struct SkillRun {
 
 impl SkillRun {
     pub(crate) fn new(workspaces: Workspaces, executor: Arc<dyn Executor>) -> Self {
+        let settings = ExecSettings::default();
         Self {
-            declaration: Arc::new(declaration()),
+            declaration: declared(&settings),
             workspaces,
             executor,
             garbage: Arc::default(),
             artifacts: None,
-            settings: Arc::default(),
+            settings: Arc::new(settings),
             watcher: None,
         }
+    }
+
+    pub(crate) fn with_settings(self, settings: ExecSettings) -> Self {
+        Self { declaration: declared(&settings), settings: Arc::new(settings), ..self }
     }
 
     /// The same for commands that it is not called for.
@@ -67,6 +68,11 @@ impl SkillRun {
             settings: Arc::clone(&self.settings),
         }
     }
+}
+
+/// What a model is told. If the lists of commands cannot be used, every call will say so.
+fn declared(settings: &ExecSettings) -> Arc<ToolDeclaration> {
+    Arc::new(declaration(&settings.command_policy().unwrap_or_default()))
 }
 
 impl Tool for SkillRun {
@@ -93,22 +99,20 @@ impl SkillRun {
         let invalid = |why: InvalidArguments| why.outcome(invocation);
         // What can be decided without touching anything.
         let arguments = RunArguments::parse(&invocation.call.arguments).map_err(invalid)?;
-        let policy = CommandPolicy {
-            allowed: &settings.allowed_commands,
-            denied: &settings.denied_commands,
-        };
-        let command = policy.command(&arguments.command).map_err(|why| match why.code() {
+        let refused = |why: CommandError| match why.code() {
             "invalid_arguments" => invalid(why.into()),
-            code => refused(code, &why),
-        })?;
-        check_env(&arguments, &command).map_err(|why| invalid(why.into()))?;
+            code => ToolOutcome::error(code, format!("Error: {why}")).with_hint(why.hint()),
+        };
+        let policy = settings.command_policy().map_err(refused)?;
+        let command = policy.command(&arguments.command).map_err(refused)?;
+        check_env(&arguments, &policy).map_err(invalid)?;
         let wanted = Wanted::of(&arguments, settings);
 
         let mut prepared = self.prepare(invocation, &arguments).await?;
         let grants = settings.grants(prepared.ready.skill);
         let Begin { cwd, command } = self.place(invocation, &prepared, &arguments, command).await?;
         self.bring(invocation, &mut prepared, &arguments).await?;
-        let env = environment(&mut prepared, &arguments, &command, &grants);
+        let env = environment(&mut prepared, &arguments, &grants);
         let (limits, is_shorter) = settings.run_limits(arguments.timeout);
         if is_shorter {
             let most = settings.max_timeout;
@@ -279,7 +283,6 @@ impl SkillRun {
 fn environment(
     prepared: &mut Prepared<'_>,
     arguments: &RunArguments,
-    command: &Command,
     grants: &Grants,
 ) -> BTreeMap<String, String> {
     let name = prepared.ready.skill.name();
@@ -293,34 +296,23 @@ fn environment(
         env.insert("EDITOR".to_owned(), editor.clone());
         env.insert("VISUAL".to_owned(), editor);
     }
-    if matches!(command, Command::Program(_)) {
-        env.insert("PATH".to_owned(), SYSTEM_PATH.to_owned());
-    }
     env
 }
 
-/// Whether a call may set its variables. An editor is given in one way only, and where the host
-/// lists commands, none is set.
-fn check_env(arguments: &RunArguments, command: &Command) -> Result<(), InvalidVariable> {
+/// Whether a call may set its variables. An editor is given in one way only.
+fn check_env(arguments: &RunArguments, policy: &CommandPolicy) -> Result<(), InvalidArguments> {
     env::check(&arguments.env)?;
     let taken = ["EDITOR", "VISUAL"].into_iter().find(|name| arguments.env.contains_key(*name));
     if let (Some(name), Some(_)) = (taken, &arguments.editor_text) {
-        return Err(InvalidVariable::Editor { name });
+        return Err(InvalidVariable::Editor { name }.into());
     }
-    match matches!(command, Command::Program(_)) && !arguments.env.is_empty() {
-        true => Err(InvalidVariable::Listed),
-        false => Ok(()),
-    }
-}
-
-fn refused(code: &'static str, why: &CommandError) -> ToolOutcome {
-    ToolOutcome::error(code, format!("Error: {why}"))
-        .with_hint("Use a command that the host allows.")
+    Ok(policy.check_env(arguments.env.keys().map(String::as_str))?)
 }
 
 fn not_run(why: &ExecError) -> ToolOutcome {
     let hint = match why {
         ExecError::Lost { .. } | ExecError::Io { .. } => "Tell the user.",
+        ExecError::NotAllowed { .. } => "Use a command that the host allows.",
         _ => "Tell the user. Nothing was started.",
     };
     ToolOutcome::error(why.code(), format!("Error: {why}")).with_hint(hint)

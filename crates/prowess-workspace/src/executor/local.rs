@@ -14,7 +14,7 @@ use super::{
     Capability, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation, Network,
     Protection, Run, RunOutcome, SandboxReport, Tier, Unsandboxed,
 };
-use crate::supervisor::{Groups, HOSTED, Identity, Order, VERSION};
+use crate::supervisor::{Groups, HOSTED, Identity, Installed, Order, SYSTEM_FOLDERS, VERSION};
 
 /// Whom commands run as when we are root: `nobody`.
 const NOBODY: Identity = Identity { uid: 65534, gid: 65534 };
@@ -138,6 +138,7 @@ impl LocalExecutor {
             tier,
             bwrap: self.bwrap(),
             argv: argv(run, "/bin/bash")?,
+            installed: installed(run),
             env: environment(run, &inside, tier),
             workspace: run.workspace.to_owned(),
             inside,
@@ -171,10 +172,21 @@ pub(super) fn writable(run: &Run<'_>) -> Vec<String> {
 pub(super) fn argv(run: &Run<'_>, shell: &str) -> Result<Vec<String>, ExecError> {
     match &run.command {
         Command::Shell(line) => Ok([shell, "-c", line].map(str::to_owned).into()),
-        Command::Program(words) if words.is_empty() => {
+        Command::Program(words) | Command::Installed { words, .. } if words.is_empty() => {
             Err(ExecError::Start { cause: "there is no command".to_owned() })
         }
-        Command::Program(words) => Ok(words.clone()),
+        Command::Program(words) | Command::Installed { words, .. } => Ok(words.clone()),
+    }
+}
+
+/// What must hold for the program of a run, if it must be one that no run can have put there.
+pub(super) fn installed(run: &Run<'_>) -> Option<Installed> {
+    match &run.command {
+        Command::Shell(_) | Command::Program(_) => None,
+        Command::Installed { denied, .. } => Some(Installed {
+            skill: run.skill.map(|skill| format!("skills/{skill}")),
+            denied: denied.clone(),
+        }),
     }
 }
 
@@ -254,19 +266,30 @@ pub(super) fn environment(run: &Run<'_>, inside: &Path, tier: Tier) -> Vec<(Stri
         below => inside.join(below).display().to_string(),
     };
     let run_dir = at(run.run_dir.as_str());
-    let system = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+    let system = SYSTEM_FOLDERS.join(":");
+    let is_installed = matches!(run.command, Command::Installed { .. });
     let mut variables: Vec<(String, String)> = Vec::new();
     let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
-    match run.skill {
-        None => set("PATH", system.to_owned()),
+    match run.skill.filter(|_| !is_installed) {
+        None => set("PATH", system.clone()),
         Some(skill) => {
             let own = at(&format!("skills/{skill}"));
             set("PATH", format!("{own}/.venv/bin:{system}:{own}/bin"));
             set("VIRTUAL_ENV", format!("{own}/.venv"));
-            set("SKILL_NAME", skill.to_owned());
         }
     }
-    set("HOME", at("work"));
+    if let Some(skill) = run.skill {
+        set("SKILL_NAME", skill.to_owned());
+    }
+    set(
+        "HOME",
+        match (is_installed, tier >= Tier::T2) {
+            (false, _) => at("work"),
+            // Programs read their settings there, and no run may have left any.
+            (true, true) => "/tmp".to_owned(),
+            (true, false) => "/nonexistent".to_owned(),
+        },
+    );
     set("LANG", "C.UTF-8".to_owned());
     set("TMPDIR", if tier >= Tier::T2 { "/tmp".to_owned() } else { run_dir.clone() });
     set("WORKSPACE_DIR", at(""));
@@ -276,6 +299,10 @@ pub(super) fn environment(run: &Run<'_>, inside: &Path, tier: Tier) -> Vec<(Stri
     set("RUN_DIR", run_dir);
     variables.retain(|(name, _)| !run.env.contains_key(name));
     variables.extend(run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    if is_installed {
+        variables.retain(|(name, _)| name != "PATH");
+        variables.push(("PATH".to_owned(), system));
+    }
     variables
 }
 

@@ -100,6 +100,17 @@ pub enum Command {
     Shell(String),
     /// A program and its arguments, without a shell.
     Program(Vec<String>),
+    /// The same, of a program that no run can have put there. It is looked for where the command
+    /// is started, by no variable that anybody could set: a bare name in the folders of the
+    /// system, an absolute path outside of the workspace, another path among the files of the
+    /// skill that cannot be written. Links are followed before it is judged.
+    Installed {
+        /// The program and its arguments.
+        words: Vec<String>,
+        /// What it must not turn out to be, by the last names of programs in lower case: neither
+        /// by its own name, nor by that of what it is a link to, nor as the same file.
+        denied: Vec<String>,
+    },
 }
 
 /// Whether a run may use the network.
@@ -222,6 +233,12 @@ pub enum ExecError {
         /// Why not.
         cause: String,
     },
+    /// The program is not one that may be started.
+    #[error("{cause}")]
+    NotAllowed {
+        /// Why not.
+        cause: String,
+    },
     /// The supervisor went away.
     #[error("the supervisor ended before the command did: {cause}")]
     Lost {
@@ -249,6 +266,7 @@ impl ExecError {
             Self::Image { .. } => "image_missing",
             Self::Stdin { .. } => "limit_exceeded",
             Self::Start { .. } => "start_failed",
+            Self::NotAllowed { .. } => "command_not_allowed",
             Self::Lost { .. } => "run_lost",
             Self::Io { .. } => "exec_io",
         }

@@ -146,6 +146,7 @@ pub(crate) fn supervise(
             let cause = [cause.as_str(), said.trim()].join(" ").trim().to_owned();
             Err(ExecError::Start { cause })
         }
+        (Ok(Report::NotAllowed { cause }), _) => Err(ExecError::NotAllowed { cause }),
         (Err(_), Err(error)) => Err(ExecError::Supervisor { cause: error.to_string() }),
         (Err(error), _) => Err(ExecError::Lost { cause: format!("{error} {}", stderr.text(2000)) }),
     }

@@ -50,7 +50,7 @@ impl Candidate {
                 drop(line);
                 let mut progress = Progress::new(progress);
                 let cause = become_command(sandbox, cgroups, rules, theirs, input, &mut progress);
-                progress.say(&cause.unwrap_or_else(|cause| cause).to_string());
+                progress.fail(&cause.unwrap_or_else(|cause| cause));
                 // SAFETY: there is nothing to be put in order; the supervisor does that.
                 unsafe { libc::_exit(1) }
             }

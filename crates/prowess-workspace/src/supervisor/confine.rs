@@ -18,6 +18,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::landlock::Rules;
 use super::order;
 use super::order::{Groups, Identity, Order, Sandbox};
+use super::program::{self, NoProgram};
 use super::seccomp::{self, NoFilter};
 use crate::executor::Tier;
 
@@ -53,6 +54,8 @@ pub(crate) enum CannotConfine {
     Filter(#[from] NoFilter),
     #[error(transparent)]
     Seccomp(#[from] seccompiler::Error),
+    #[error(transparent)]
+    Program(#[from] NoProgram),
     #[error("{program}: {cause}")]
     Start { program: String, cause: io::Error },
 }
@@ -68,6 +71,9 @@ pub(crate) fn memory(bytes: &[u8]) -> io::Result<File> {
 /// What is written when everything but the command itself is done.
 pub(crate) const READY: &str = "ready";
 
+/// What is written before the cause if the program may not be started.
+pub(crate) const NOT_ALLOWED: &str = "not allowed: ";
+
 /// How far a command got on its way to be started, for whoever waits outside.
 pub(crate) struct Progress(File);
 
@@ -81,6 +87,16 @@ impl Progress {
         let _ = self.0.set_len(0);
         let _ = self.0.seek(SeekFrom::Start(0));
         let _ = self.0.write_all(text.as_bytes());
+    }
+
+    /// Says why there is no command.
+    pub(crate) fn fail(&mut self, why: &CannotConfine) {
+        match why {
+            CannotConfine::Program(why) if why.is_forbidden() => {
+                self.say(&format!("{NOT_ALLOWED}{why}"));
+            }
+            why => self.say(&why.to_string()),
+        }
     }
 
     pub(crate) fn said(&mut self) -> io::Result<String> {
@@ -105,7 +121,7 @@ pub(crate) fn enter(descriptor: &str) -> ExitCode {
     let order = &entrance.order;
     let failure = enter_as(order, entrance.groups)
         .map_or_else(|cause| cause, |()| exec(order, Stdio::inherit(), &mut progress));
-    progress.say(&failure.to_string());
+    progress.fail(&failure);
     ExitCode::FAILURE
 }
 
@@ -119,8 +135,16 @@ fn enter_as(order: &Order, groups: Groups) -> Result<(), CannotConfine> {
 
 /// Becomes the command of an order. Says why not.
 pub(crate) fn exec(order: &Order, input: Stdio, progress: &mut Progress) -> CannotConfine {
+    let program = match &order.installed {
+        None => Ok(PathBuf::from(&order.argv[0])),
+        Some(installed) => program::find(order, installed),
+    };
+    let program = match program {
+        Ok(program) => program,
+        Err(why) => return why.into(),
+    };
     progress.say(READY);
-    let cause = Command::new(&order.argv[0])
+    let cause = Command::new(program)
         .args(&order.argv[1..])
         .env_clear()
         .envs(order.env.iter().map(|(key, value)| (key, value)))

@@ -16,6 +16,7 @@ mod init;
 mod landlock;
 mod order;
 mod processes;
+mod program;
 mod run;
 mod seccomp;
 
@@ -29,8 +30,9 @@ pub(crate) use descriptors::pass;
 #[cfg(feature = "container")]
 pub(crate) use init::{Answer, Ask, Hello};
 pub(crate) use order::{
-    Ended, Groups, Identity, Order, Report, Sandbox, VERSION, receive, send, send_bytes,
+    Ended, Groups, Identity, Installed, Order, Report, Sandbox, VERSION, receive, send, send_bytes,
 };
+pub(crate) use program::SYSTEM_FOLDERS;
 pub(crate) use run::later;
 
 /// The first argument by which a program is asked to be the supervisor.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::executor::{LimitHit, Limits, Network, Tier};
 
 /// Both sides must speak the same version.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// The most bytes of an order or a report: more than the system takes as a command.
 const MOST_BYTES: u64 = 256 << 20;
@@ -23,6 +23,8 @@ pub(crate) struct Order {
     pub(crate) bwrap: Option<PathBuf>,
     /// The program and its arguments.
     pub(crate) argv: Vec<String>,
+    /// If the program must be one that no run can have put there.
+    pub(crate) installed: Option<Installed>,
     pub(crate) env: Vec<(String, String)>,
     /// The workspace on this machine.
     pub(crate) workspace: PathBuf,
@@ -52,6 +54,15 @@ impl Order {
     }
 }
 
+/// What must hold for a program that no run can have put there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Installed {
+    /// The skill whose files it may be, below the workspace.
+    pub(crate) skill: Option<String>,
+    /// The last names, in lower case, that it must not turn out to have.
+    pub(crate) denied: Vec<String>,
+}
+
 /// What a sandbox is, whatever runs in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sandbox {
@@ -74,6 +85,8 @@ pub(crate) struct Identity {
 pub(crate) enum Report {
     /// Nothing was started.
     Refused { cause: String },
+    /// Nothing was started, because the program may not be.
+    NotAllowed { cause: String },
     /// It ended.
     Ended(Ended),
 }

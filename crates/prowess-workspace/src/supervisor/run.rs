@@ -22,7 +22,7 @@ use rustix::process::{
 
 use super::candidate::Candidate;
 use super::cgroup::Cgroups;
-use super::confine::{CannotConfine, Entrance, Progress, READY, memory};
+use super::confine::{CannotConfine, Entrance, NOT_ALLOWED, Progress, READY, memory};
 use super::order::{Ended, Order, Report, Sandbox, VERSION, receive, receive_bytes, send};
 use super::{ASKED, ENTER, bubblewrap, disk, processes};
 use crate::executor::{LimitHit, Tier};
@@ -47,6 +47,8 @@ enum CannotRun {
     /// What the process said that should have become the command.
     #[error("{cause}")]
     Said { cause: String },
+    #[error("{cause}")]
+    NotAllowed { cause: String },
     #[error("the command cannot be watched: {0}")]
     Watch(io::Error),
 }
@@ -70,7 +72,10 @@ pub(crate) fn run(sandbox: &str) -> ExitCode {
         .and_then(|(order, stdin)| carry_out(order, &stdin, &control, &mut cgroups, candidate?));
     let report = report.unwrap_or_else(|why| {
         processes::end_all();
-        Report::Refused { cause: why.to_string() }
+        match why {
+            CannotRun::NotAllowed { cause } => Report::NotAllowed { cause },
+            why => Report::Refused { cause: why.to_string() },
+        }
     });
     drop(cgroups);
     // If nobody listens any more, nobody is told.
@@ -141,7 +146,12 @@ fn carry_out(
         // Its time was over before it began.
         "" if end.timed_out => {}
         "" => return Err(CannotRun::Sandbox),
-        cause => return Err(CannotRun::Said { cause: cause.to_owned() }),
+        said => {
+            return Err(match said.strip_prefix(NOT_ALLOWED) {
+                Some(cause) => CannotRun::NotAllowed { cause: cause.to_owned() },
+                None => CannotRun::Said { cause: said.to_owned() },
+            });
+        }
     }
     end.limits_hit.extend(cgroups.limits_hit());
     end.limits_hit.extend(match end.exit_code - 128 {

@@ -5,6 +5,7 @@ use std::io;
 use prowess_workspace::{ExecError, WorkspaceError, WorkspacePath};
 
 use crate::place::{PlaceError, below};
+use crate::policy::CommandError;
 
 /// Why something was not done with a file. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +100,9 @@ pub enum FileError {
     /// A command was not run.
     #[error(transparent)]
     NotRun(#[from] ExecError),
+    /// The host does not allow the command.
+    #[error(transparent)]
+    NotAllowed(#[from] CommandError),
     /// The system, or whatever keeps the files, failed.
     #[error("'{path}' cannot be used: {cause}")]
     Io {
@@ -126,6 +130,7 @@ impl FileError {
             Self::Exists { .. } => "already_exists",
             Self::Changed { .. } => "file_changed",
             Self::NotRun(error) => error.code(),
+            Self::NotAllowed(error) => error.code(),
             Self::Io { .. } => "file_io",
         }
     }
@@ -149,7 +154,10 @@ impl FileError {
                     path => format!("{folder}/{path}"),
                 };
             }
-            Self::InvalidPath { .. } | Self::InvalidGlob { .. } | Self::NotRun(_) => {}
+            Self::InvalidPath { .. }
+            | Self::InvalidGlob { .. }
+            | Self::NotRun(_)
+            | Self::NotAllowed(_) => {}
         }
         self
     }

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use prowess_workspace::{
-    CollectedFile, Command, Entries, Executor, Expected, Jail, Limits, Run, Workspace,
-    WorkspaceError, WorkspacePath, Wrote,
+    CollectedFile, Entries, Executor, Expected, Jail, Limits, Run, Workspace, WorkspaceError,
+    WorkspacePath, Wrote,
 };
 
 use super::{Backend, BackendFuture, CommandLimits, CommandOutcome, FileError, Shell, blocking};
 use crate::place::folder;
+use crate::policy::CommandPolicy;
 
 /// A folder of this machine. Nothing outside of it is opened, and no link is followed, not even one
 /// that stays inside; files with several names are not read, since they may be anybody's.
@@ -31,6 +32,7 @@ pub struct LocalBackend {
 struct LocalShell {
     workspace: Workspace,
     executor: Arc<dyn Executor>,
+    policy: CommandPolicy,
 }
 
 impl LocalBackend {
@@ -40,10 +42,21 @@ impl LocalBackend {
     }
 
     /// The folder `work/` of a workspace, with commands that an executor runs there: in its
-    /// sandbox, or not at all. They have no network.
+    /// sandbox, or not at all. They have no network. Which ones may be run, the environment can
+    /// say, as for [`CommandPolicy::new`].
     pub fn in_workspace(workspace: Workspace, executor: Arc<dyn Executor>) -> io::Result<Self> {
+        let policy = CommandPolicy::new(&[], &[]).map_err(io::Error::other)?;
+        Self::in_workspace_with(workspace, executor, policy)
+    }
+
+    /// The same with the commands that this policy allows, whatever the environment says.
+    pub fn in_workspace_with(
+        workspace: Workspace,
+        executor: Arc<dyn Executor>,
+        policy: CommandPolicy,
+    ) -> io::Result<Self> {
         let jail = Jail::open(workspace.path().join(WORK))?;
-        Ok(Self { jail, shell: Some(Arc::new(LocalShell { workspace, executor })) })
+        Ok(Self { jail, shell: Some(Arc::new(LocalShell { workspace, executor, policy })) })
     }
 
     /// Where it is: absolute, without links.
@@ -131,7 +144,7 @@ impl Shell for LocalShell {
         limits: CommandLimits,
     ) -> BackendFuture<'a, CommandOutcome> {
         Box::pin(async move {
-            let mut run = Run::new(self.workspace.path(), Command::Shell(command.to_owned()));
+            let mut run = Run::new(self.workspace.path(), self.policy.command(command)?);
             run.cwd = folder(WORK);
             run.run_dir = folder(WORK);
             let mut allowed = Limits::default();

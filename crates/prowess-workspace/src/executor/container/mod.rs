@@ -23,7 +23,7 @@ use self::held::Held;
 use self::keeper::Keeper;
 use self::plan::{Plan, SKILLS_ROOT, WORKSPACE};
 use self::pool::Pool;
-use super::local::{admit, argv, blocking, environment, outcome};
+use super::local::{admit, argv, blocking, environment, installed, outcome, writable};
 use super::selftest::{Cage, Verdict, judge_one};
 use super::settings::{ContainerSettings, Reuse};
 use super::supervised::{Supervised, supervise};
@@ -142,11 +142,12 @@ impl ContainerExecutor {
             tier: Tier::T3,
             bwrap: None,
             argv: argv(run, shell.unwrap_or("/bin/sh"))?,
+            installed: installed(run),
             env,
             workspace: inside.to_owned(),
             inside: inside.to_owned(),
             cwd: run.cwd.as_str().to_owned(),
-            writable: super::local::writable(run),
+            writable: writable(run),
             readable: Vec::new(),
             identity: None,
             network: run.network,
