@@ -113,7 +113,7 @@ async fn an_installed_program_is_none_that_a_run_or_a_skill_has_put_there() {
     }
     std::os::unix::fs::symlink("../../work", skill.join("work")).unwrap();
     let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-    for tier in TIERS {
+    for tier in tiers() {
         let run = async |command, path: Option<&str>| {
             ground
                 .run_with(tier, "", |run| {
