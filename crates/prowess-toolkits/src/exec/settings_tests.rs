@@ -151,3 +151,28 @@ fn grants_for_a_bare_name_are_for_trusted_skills_only() {
     let named = settings.grants_of("other", "other@vendor", false);
     assert_eq!((named.network, named.unsandboxed), (Network::Host, Unsandboxed::Refuse));
 }
+
+#[test]
+fn every_key_of_containers_is_documented_with_its_default() {
+    let documentation = include_str!("../../../prowess-workspace/src/executor/settings.rs").lines();
+    let section = documentation
+        .filter_map(|line| line.strip_prefix("/// "))
+        .skip_while(|line| *line != "```toml")
+        .skip(1)
+        .take_while(|line| *line != "```");
+    let section = section.collect::<Vec<_>>().join("\n");
+    let mut file: toml::Table = toml::from_str(&section).unwrap();
+    let Some(toml::Value::Table(exec)) = file.remove("exec") else { panic!("{file}") };
+    let own = toml::Table::try_from(ExecSettings::default().container).unwrap();
+    assert_eq!(exec["container"], toml::Value::Table(own));
+    assert_eq!(ExecSettings::from_table(exec).unwrap(), ExecSettings::default());
+    for (text, said) in [
+        ("executor = \"docker\"", "unknown variant `docker`, expected `local` or `container`"),
+        ("[container]\nimages = \"x\"", "unknown field `images`"),
+        ("[container]\nreuse = \"always\"", "unknown variant `always`"),
+        ("[container]\ncpus = -1", "cpus"),
+    ] {
+        let error = ExecSettings::from_table(toml::from_str(text).unwrap()).unwrap_err();
+        assert!(error.to_string().contains(said), "{text}: {error}");
+    }
+}
