@@ -218,7 +218,18 @@ mod tests {
         for words in table {
             assert!(is_refused(words), "{words:?}");
         }
-        for words in [["--", "1e id"], ["-e", ""], ["1,e", "f"], ["s/a/b", "f"]] {
+        let more = [
+            ["--", "1e id"],
+            ["-e", ""],
+            ["1,e", "f"],
+            ["1,p", "f"],
+            [",5p", "f"],
+            ["s/a/b", "f"],
+            ["--file", "a.sed"],
+            ["--expression", "1d"],
+            ["--quie", "1d"],
+        ];
+        for words in more {
             assert!(is_refused(&words), "{words:?}");
         }
     }

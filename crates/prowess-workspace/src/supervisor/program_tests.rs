@@ -134,6 +134,17 @@ fn an_absolute_path_is_outside_of_the_workspace_and_of_what_is_open_to_all() {
 }
 
 #[test]
+fn a_workspace_behind_a_link_is_the_same_one() {
+    let mut machine = Machine::new();
+    symlink(".", machine.at("alias")).unwrap();
+    machine.place.workspace = machine.at("alias/ws");
+    machine.place.writable = Vec::new();
+    machine.put("ws/work/evil", "#!/bin/sh");
+    assert_eq!(machine.find("MACHINE/ws/work/evil", &[]), no("Writable"));
+    assert_eq!(machine.find("MACHINE/alias/ws/work/evil", &[]), no("Writable"));
+}
+
+#[test]
 fn what_is_denied_is_denied_under_every_name() {
     let machine = Machine::new();
     let denied = ["rm"];
