@@ -36,6 +36,9 @@ use crate::source::Trust;
 /// [remote]
 /// download_bytes = 67108864                # and the other fields of `RemoteLimits`
 ///
+/// [artifacts]                              # where artifacts are kept
+/// store = "file"
+///
 /// [chat]                                   # whom `prowess chat` talks with
 /// model = "ollama:qwen3"
 /// ```
@@ -64,6 +67,8 @@ pub struct Config {
     pub files: toml::Table,
     /// `[workspace]`, for the tools to read that keep what commands write.
     pub workspace: toml::Table,
+    /// `[artifacts]`, for whoever keeps artifacts.
+    pub artifacts: toml::Table,
     /// `[chat]`, for whoever talks with a model.
     pub chat: toml::Table,
 }
@@ -110,6 +115,7 @@ struct File {
     exec: toml::Table,
     files: toml::Table,
     workspace: toml::Table,
+    artifacts: toml::Table,
     chat: toml::Table,
 }
 
@@ -168,7 +174,7 @@ impl Config {
     pub fn read(path: &Path, environment: &Environment) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|cause| ConfigError::Io { path: path.to_owned(), cause })?;
-        let File { skills, scan, remote, runtime, exec, files, workspace, chat } =
+        let File { skills, scan, remote, runtime, exec, files, workspace, artifacts, chat } =
             toml::from_str(&text).map_err(|cause| ConfigError::Invalid {
                 path: path.to_owned(),
                 cause: Box::new(cause),
@@ -192,6 +198,7 @@ impl Config {
             exec,
             files,
             workspace,
+            artifacts,
             chat,
             sources,
             index_origins: skills.index_origins,

@@ -27,8 +27,10 @@ use cli::{Cli, Command};
 use finder::Form;
 use prowess_catalog::{ConfigError, InvalidReach, RemoteError};
 use prowess_runtime::{InvalidSettings, RuntimeError, StoreError};
-use prowess_toolkits::{InvalidExecSettings, InvalidFilesSettings, InvalidWorkspaceSettings};
-use prowess_workspace::ExecError;
+use prowess_toolkits::{
+    InvalidArtifactSettings, InvalidExecSettings, InvalidFilesSettings, InvalidWorkspaceSettings,
+};
+use prowess_workspace::{ArtifactError, ExecError};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,8 @@ impl From<Outcome> for ExitCode {
 
 fn main() -> ExitCode {
     prowess_workspace::supervise_if_asked();
+    // One provider for all that speaks TLS. That there is one already is no failure.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let cli = Cli::parse();
     cli.color.apply();
     let form = cli.command.form();
@@ -79,6 +83,7 @@ fn main() -> ExitCode {
         Command::Budget(arguments) => commands::budget::run(&arguments),
         Command::Tokens(arguments) => commands::tokens::run(&arguments),
         Command::Cache(arguments) => commands::cache::run(&arguments),
+        Command::Artifacts(arguments) => commands::artifacts::run(&arguments.command),
         Command::Session(arguments) => commands::session::run(&arguments.command),
         Command::Rules(arguments) => commands::rules::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
@@ -113,9 +118,13 @@ fn named(error: &anyhow::Error) -> (&'static str, Outcome) {
     if let Some(error) = error.downcast_ref::<ExecError>() {
         return (error.code(), Outcome::Findings);
     }
+    if let Some(error) = error.downcast_ref::<ArtifactError>() {
+        return (error.code(), Outcome::Findings);
+    }
     let is_config = error.is::<InvalidExecSettings>()
         || error.is::<InvalidFilesSettings>()
-        || error.is::<InvalidWorkspaceSettings>();
+        || error.is::<InvalidWorkspaceSettings>()
+        || error.is::<InvalidArtifactSettings>();
     if is_config || error.is::<InvalidSettings>() || error.is::<InvalidReach>() {
         return ("invalid_config", Outcome::Usage);
     }

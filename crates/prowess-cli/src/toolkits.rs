@@ -7,10 +7,11 @@ use anyhow::Context;
 use prowess_catalog::Config;
 use prowess_runtime::{CommandRunner, RuntimeBuilder};
 use prowess_toolkits::{
-    ExecSettings, ExecToolkit, ExecutorChoice, FilesSettings, FilesToolkit, WorkspaceSettings,
+    ArtifactSettings, ExecSettings, ExecToolkit, ExecutorChoice, FilesSettings, FilesToolkit,
+    WorkspaceSettings,
 };
 use prowess_workspace::{
-    ContainerExecutor, ContainerSettings, Executor, FileArtifacts, LocalExecutor, Tier, Watcher,
+    ArtifactStore, ContainerExecutor, ContainerSettings, Executor, LocalExecutor, Tier, Watcher,
     Workspaces,
 };
 
@@ -25,21 +26,20 @@ pub(crate) struct Toolkits {
     executor: Arc<dyn Executor>,
     pub(crate) watcher: Option<Watcher>,
     files: FilesSettings,
-    artifacts: Arc<FileArtifacts>,
+    artifacts: Arc<dyn ArtifactStore>,
 }
 
 impl Toolkits {
     /// As the user's own `prowess.toml` says.
     pub(crate) fn open(finder: &Finder, home: &Path) -> anyhow::Result<Self> {
-        let own = own_config(finder, home, &["exec", "files", "workspace"])?;
-        let place = || own.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+        let own = own_config(finder, home, &["exec", "files", "workspace", "artifacts"])?;
+        let place = || place(&own);
         let workspace = WorkspaceSettings::from_table(own.workspace.clone()).with_context(place)?;
-        let artifacts = FileArtifacts::new(home.join("artifacts"));
         Ok(Self {
             exec: ExecSettings::from_table(own.exec.clone()).with_context(place)?,
             files: FilesSettings::from_table(own.files.clone()).with_context(place)?,
             workspaces: Workspaces::new(workspaces_folder(home)).with_limits(workspace.limits),
-            artifacts: Arc::new(artifacts.with_max_bytes(workspace.max_artifact_bytes)),
+            artifacts: open_artifacts(&own, home)?,
             executor: Arc::new(local(Tier::T2)),
             watcher: None,
         })
@@ -76,6 +76,24 @@ impl Toolkits {
             .with_settings(self.files);
         engine.toolkit(Arc::new(exec)).toolkit(Arc::new(files)).commands(commands)
     }
+}
+
+/// The store of artifacts, as the user's own `prowess.toml` says: a project that was cloned from
+/// anywhere does not decide where they are sent.
+pub(crate) fn artifacts(finder: &Finder, home: &Path) -> anyhow::Result<Arc<dyn ArtifactStore>> {
+    open_artifacts(&own_config(finder, home, &["workspace", "artifacts"])?, home)
+}
+
+fn open_artifacts(own: &Config, home: &Path) -> anyhow::Result<Arc<dyn ArtifactStore>> {
+    let place = || place(own);
+    let workspace = WorkspaceSettings::from_table(own.workspace.clone()).with_context(place)?;
+    let settings = ArtifactSettings::from_table(own.artifacts.clone()).with_context(place)?;
+    settings.open(home, workspace.max_artifact_bytes).with_context(place)
+}
+
+/// Which file says so.
+fn place(config: &Config) -> String {
+    config.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 /// Whether something is kept ready for a run after this one.
@@ -118,7 +136,7 @@ pub(crate) fn container(settings: &ContainerSettings, ready: Ready) -> Container
 /// The section `[exec]` of the user's own `prowess.toml`.
 pub(crate) fn exec_settings(finder: &Finder, home: &Path) -> anyhow::Result<ExecSettings> {
     let own = own_config(finder, home, &["exec"])?;
-    let place = || own.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+    let place = || place(&own);
     ExecSettings::from_table(own.exec.clone()).with_context(place)
 }
 
@@ -134,8 +152,14 @@ pub(crate) fn own_config(
     if finder.is_own_config() {
         return Ok(finder.config.clone());
     }
-    let Config { path, exec, files, workspace, chat, .. } = &finder.config;
-    let tables = [("exec", exec), ("files", files), ("workspace", workspace), ("chat", chat)];
+    let Config { path, exec, files, workspace, artifacts, chat, .. } = &finder.config;
+    let tables = [
+        ("exec", exec),
+        ("files", files),
+        ("workspace", workspace),
+        ("artifacts", artifacts),
+        ("chat", chat),
+    ];
     for (section, table) in tables {
         let is_left_out = sections.contains(&section) && !table.is_empty();
         if let (Some(path), true) = (path, is_left_out) {

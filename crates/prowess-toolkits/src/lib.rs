@@ -27,6 +27,8 @@
 #![allow(clippy::result_large_err, reason = "a failure is an outcome, and is moved once")]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg(any(feature = "exec", feature = "files"))]
+mod artifacts;
 #[cfg(feature = "exec")]
 mod exec;
 #[cfg(feature = "files")]
@@ -42,6 +44,8 @@ mod session;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod workspace;
 
+#[cfg(any(feature = "exec", feature = "files"))]
+pub use artifacts::{ArtifactPlace, ArtifactSettings, InvalidArtifactSettings};
 #[cfg(feature = "exec")]
 pub use exec::{ExecSettings, ExecToolkit, ExecutorChoice, InvalidExecSettings, LimitSettings};
 #[cfg(feature = "files")]

@@ -19,8 +19,10 @@ mod workspace;
 
 pub use artifact::{
     Artifact, ArtifactError, ArtifactFuture, ArtifactRef, ArtifactScope, ArtifactStore,
-    FileArtifacts, MemoryArtifacts,
+    FileArtifacts, MemoryArtifacts, StoreTrouble,
 };
+#[cfg(feature = "s3")]
+pub use artifact::{InvalidS3Settings, S3Artifacts, S3Credentials, S3Settings};
 pub use collect::{
     CollectLimit, CollectLimits, Collected, CollectedFile, RefusedFile, RefusedReason,
 };

@@ -1,5 +1,6 @@
 //! Artifacts: versions that nobody loses.
 
+mod artifact_rules;
 mod common;
 
 use std::collections::BTreeSet;
@@ -8,47 +9,27 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::Duration;
 
+use artifact_rules::{self as rules, Store, block_on, load, save, scope};
 use common::*;
-use prowess_workspace::{
-    ArtifactError, ArtifactScope, ArtifactStore, FileArtifacts, MemoryArtifacts,
-};
+use prowess_workspace::{ArtifactError, ArtifactStore, FileArtifacts, MemoryArtifacts};
 
 #[test]
 fn as_an_ordinary_user_too() {
     again_as_an_ordinary_user(&["as_an_ordinary_user_too"]);
 }
 
-fn scope(session: &str) -> ArtifactScope {
-    ArtifactScope::new("app", "user", session)
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
-}
-
-fn save(store: &dyn ArtifactStore, session: &str, name: &str, text: &str) -> u64 {
-    let bytes: Arc<[u8]> = text.as_bytes().into();
-    block_on(store.save(&scope(session), name, "text/plain", bytes)).unwrap()
-}
-
-fn load(
-    store: &dyn ArtifactStore,
-    session: &str,
-    name: &str,
-    version: Option<u64>,
-) -> Option<String> {
-    let found = block_on(store.load(&scope(session), name, version)).unwrap()?;
-    assert_eq!(found.name, name);
-    assert_eq!(found.mime_type, "text/plain");
-    assert!(version.is_none_or(|version| version == found.version));
-    Some(String::from_utf8(found.bytes.to_vec()).unwrap())
-}
-
-/// Every test of what both stores promise.
-fn both(test: impl Fn(&dyn ArtifactStore)) {
+/// A rule of all stores, held to those that need nothing else.
+fn both(rule: impl Fn(&dyn ArtifactStore)) {
     let folder = tempfile::tempdir().unwrap();
-    test(&FileArtifacts::new(folder.path().join("artifacts")));
-    test(&MemoryArtifacts::new());
+    rule(&FileArtifacts::new(folder.path().join("artifacts")));
+    rule(&MemoryArtifacts::new());
+}
+
+/// The same with the store in hand.
+fn both_shared(rule: impl Fn(&Store)) {
+    let folder = tempfile::tempdir().unwrap();
+    rule(&(Arc::new(FileArtifacts::new(folder.path())) as Store));
+    rule(&(Arc::new(MemoryArtifacts::new()) as Store));
 }
 
 #[test]
@@ -65,64 +46,47 @@ fn child() {
 
 #[test]
 fn versions_count_from_zero_and_the_newest_is_given() {
-    both(|store| {
-        assert_eq!(load(store, "s", "a", None), None);
-        assert_eq!(block_on(store.versions(&scope("s"), "a")).unwrap(), Vec::<u64>::new());
-        for (version, text) in ["one", "two", "", "four"].iter().enumerate() {
-            assert_eq!(save(store, "s", "a", text), version as u64);
-            assert_eq!(load(store, "s", "a", None).as_deref(), Some(*text));
-        }
-        assert_eq!(load(store, "s", "a", Some(1)).as_deref(), Some("two"));
-        assert_eq!(load(store, "s", "a", Some(4)), None);
-        assert_eq!(block_on(store.versions(&scope("s"), "a")).unwrap(), [0, 1, 2, 3]);
-        // Eleven, so that order by text and by number differ.
-        for _ in 0..8 {
-            save(store, "s", "a", "more");
-        }
-        assert_eq!(save(store, "s", "a", "last"), 12);
-        assert_eq!(load(store, "s", "a", None).as_deref(), Some("last"));
-    });
+    both(rules::versions_count_from_zero_and_the_newest_is_given);
 }
 
 #[test]
 fn sessions_are_kept_apart_and_the_user_s_are_shared() {
-    both(|store| {
-        save(store, "s", "a", "of s");
-        save(store, "t", "a", "of t");
-        save(store, "s", "user:a", "of the user");
-        save(store, "user", "b", "of a session with an odd name");
-        assert_eq!(load(store, "s", "a", None).as_deref(), Some("of s"));
-        assert_eq!(load(store, "t", "a", None).as_deref(), Some("of t"));
-        assert_eq!(load(store, "u", "a", None), None);
-        assert_eq!(load(store, "u", "user:a", None).as_deref(), Some("of the user"));
-        assert_eq!(save(store, "t", "user:a", "again"), 1);
-        for (app, user) in [("app", "other"), ("other", "user"), ("appuser", "")] {
-            let other = ArtifactScope::new(app, user, "s");
-            for name in ["a", "user:a"] {
-                assert!(block_on(store.load(&other, name, None)).unwrap().is_none());
-            }
-            assert_eq!(block_on(store.list(&other)).unwrap(), Vec::<String>::new());
-        }
-        assert_eq!(block_on(store.list(&scope("s"))).unwrap(), ["a", "user:a"]);
-        assert_eq!(block_on(store.list(&scope("u"))).unwrap(), ["user:a"]);
-        assert_eq!(block_on(store.list(&scope("user"))).unwrap(), ["b", "user:a"]);
-    });
+    both(rules::sessions_are_kept_apart_and_the_user_s_are_shared);
+}
+
+#[test]
+fn scopes_that_look_alike_are_different() {
+    both(rules::scopes_that_look_alike_are_different);
 }
 
 #[test]
 fn deleting_removes_all_versions_of_one_name() {
-    both(|store| {
-        save(store, "s", "a", "one");
-        save(store, "s", "a", "two");
-        save(store, "s", "b", "other");
-        assert!(block_on(store.delete(&scope("s"), "a")).unwrap());
-        assert!(!block_on(store.delete(&scope("s"), "a")).unwrap());
-        assert_eq!(load(store, "s", "a", None), None);
-        assert_eq!(load(store, "s", "a", Some(0)), None);
-        assert_eq!(block_on(store.list(&scope("s"))).unwrap(), ["b"]);
-        assert_eq!(save(store, "s", "a", "anew"), 0);
-        assert_eq!(load(store, "s", "a", None).as_deref(), Some("anew"));
-    });
+    both(rules::deleting_removes_all_versions_of_one_name);
+}
+
+#[test]
+fn hostile_names_are_refused() {
+    both(rules::hostile_names_are_refused_and_odd_ones_are_only_names);
+}
+
+#[test]
+fn any_bytes_come_back_as_they_were() {
+    both(rules::any_bytes_come_back_as_they_were);
+}
+
+#[test]
+fn savers_at_once_lose_no_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = || Arc::new(FileArtifacts::new(folder.path())) as Store;
+    rules::savers_at_once_lose_no_version(&file(), &file());
+    let memory = Arc::new(MemoryArtifacts::new()) as Store;
+    rules::savers_at_once_lose_no_version(&memory, &memory);
+}
+
+#[test]
+fn saving_and_deleting_at_once() {
+    both_shared(rules::saving_and_deleting_at_once_gives_whole_versions_or_none);
+    both_shared(rules::a_save_behind_a_delete_is_kept);
 }
 
 #[test]
@@ -163,12 +127,10 @@ fn hostile_names_are_refused_and_odd_ones_are_only_names() {
 #[test]
 fn what_is_too_large_is_refused_at_the_edge() {
     let folder = tempfile::tempdir().unwrap();
-    let store = FileArtifacts::new(folder.path()).with_max_bytes(10);
-    assert_eq!(save(&store, "s", "a", "1234567890"), 0);
-    let bytes: Arc<[u8]> = b"12345678901"[..].into();
-    let error = block_on(store.save(&scope("s"), "a", "a/b", bytes)).unwrap_err();
-    assert_eq!(error.code(), "limit_exceeded");
-    assert!(error.to_string().contains("max_artifact_bytes"), "{error}");
+    let file = FileArtifacts::new(folder.path()).with_max_bytes(10);
+    rules::what_is_too_large_is_refused_at_the_edge(&file);
+    let memory = MemoryArtifacts::new().with_max_bytes(10);
+    rules::what_is_too_large_is_refused_at_the_edge(&memory);
 }
 
 /// The files of all versions.

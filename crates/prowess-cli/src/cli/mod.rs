@@ -1,10 +1,12 @@
 //! What can be typed.
 
+mod artifacts;
 mod chat;
 mod engine;
 mod exec;
 mod source;
 
+pub(crate) use artifacts::{ArtifactPlaceArgs, ArtifactsArgs, ArtifactsCommand};
 pub(crate) use chat::ChatArgs;
 pub(crate) use engine::{
     BudgetArgs, CallArgs, DemoArgs, DialectArgs, PromptArgs, ReplayArgs, SessionArgs,
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Tokens(ReplayArgs),
     /// Replay scripted conversations under an ideal prefix cache.
     Cache(ReplayArgs),
+    /// List, print and delete artifacts: what commands have written and kept.
+    Artifacts(ArtifactsArgs),
     /// Show, import and end stored sessions.
     Session(SessionArgs),
     /// List the rules of the linter, or explain one.
@@ -337,6 +341,7 @@ impl Command {
             Self::Prompt(arguments) => arguments.json,
             Self::Budget(arguments) => arguments.json,
             Self::Tokens(arguments) | Self::Cache(arguments) => arguments.json,
+            Self::Artifacts(arguments) => arguments.command.place().json,
             Self::Session(arguments) => match &arguments.command {
                 SessionCommand::List { json } | SessionCommand::End { json, .. } => *json,
                 SessionCommand::Show(arguments) => arguments.json,

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod artifacts;
 pub(crate) mod budget;
 pub(crate) mod cache;
 pub(crate) mod call;

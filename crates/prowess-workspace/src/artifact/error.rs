@@ -42,6 +42,58 @@ pub enum ArtifactError {
         /// What the system says.
         cause: io::Error,
     },
+    /// A store that is elsewhere cannot be used.
+    #[error("cannot {doing} in {place}: {cause}; {}", trouble.remedy())]
+    Store {
+        /// What kind of trouble it is.
+        trouble: StoreTrouble,
+        /// What was tried.
+        doing: String,
+        /// Which store.
+        place: String,
+        /// What it says, or what happened on the way.
+        cause: String,
+    },
+}
+
+/// Why a store that is elsewhere cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreTrouble {
+    /// Nobody answers, or not in time. What was to be saved may be there or not.
+    Unavailable,
+    /// Whoever asks may not.
+    Denied,
+    /// There is no such bucket.
+    NoBucket,
+    /// It would overwrite a version if two are saved at once.
+    Unsafe,
+    /// It refuses for another reason.
+    Refused,
+}
+
+impl StoreTrouble {
+    /// The stable name.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Unavailable => "artifact_store_unavailable",
+            Self::Denied => "artifact_store_denied",
+            Self::NoBucket => "artifact_store_no_bucket",
+            Self::Unsafe => "artifact_store_unsafe",
+            Self::Refused => "artifact_io",
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Unavailable => "check that the server runs and that `endpoint` is right",
+            Self::Denied => "check the credentials, the region, and what they may do there",
+            Self::NoBucket => "make it, or correct `bucket`",
+            Self::Unsafe => "use a server that honours `If-None-Match` in PUT",
+            Self::Refused => "the server's own log may say more",
+        }
+    }
 }
 
 impl ArtifactError {
@@ -52,6 +104,7 @@ impl ArtifactError {
             Self::Limit { .. } => "limit_exceeded",
             Self::Damaged { .. } => "artifact_damaged",
             Self::Io { .. } => "artifact_io",
+            Self::Store { trouble, .. } => trouble.code(),
         }
     }
 

@@ -16,13 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::FlockOperation;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::header::{DEFAULT_MAX_BYTES, Header, MAX_HEADER_BYTES, check_size};
 use super::name::{check_name, is_of_user};
 use super::{Artifact, ArtifactError, ArtifactFuture, ArtifactScope, ArtifactStore};
-use crate::key::{hex, key};
+use crate::key::key;
 use crate::locks::hold;
 use crate::workspace::shown;
 
@@ -30,8 +29,6 @@ use crate::workspace::shown;
 const UNFINISHED: &str = ".new-";
 /// How the names of folders begin that are being removed.
 const REMOVED: &str = ".old-";
-/// The most bytes of the line that says what a version is.
-const MAX_HEADER_BYTES: u64 = 8 << 10;
 
 /// Artifacts in files below a folder. Any number of processes may use the same folder.
 ///
@@ -47,19 +44,10 @@ struct Files {
     max_bytes: u64,
 }
 
-/// What a version is.
-#[derive(Debug, Serialize, Deserialize)]
-struct Header {
-    name: String,
-    mime_type: String,
-    size_bytes: u64,
-    sha256: String,
-}
-
 impl FileArtifacts {
     /// Artifacts below a folder, which is made when it is needed.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { inner: Arc::new(Files { root: root.into(), max_bytes: 64 << 20 }) }
+        Self { inner: Arc::new(Files { root: root.into(), max_bytes: DEFAULT_MAX_BYTES }) }
     }
 
     /// The most bytes of one artifact, `max_artifact_bytes` (64 MiB).
@@ -165,22 +153,10 @@ impl Files {
         bytes: &[u8],
     ) -> Result<u64, ArtifactError> {
         check_name(name)?;
-        let (size_bytes, most) = (bytes.len() as u64, self.max_bytes);
-        if size_bytes > most {
-            return Err(ArtifactError::Limit {
-                name: name.to_owned(),
-                bytes: size_bytes,
-                limit: "max_artifact_bytes",
-                most,
-            });
-        }
-        // Nobody needs more of it, and the line has to stay one that can be read.
-        let mime_type = mime_type.chars().take(256).collect();
-        let sha256 = hex(&Sha256::digest(bytes));
-        let header = Header { name: name.to_owned(), mime_type, size_bytes, sha256 };
+        check_size(name, bytes, self.max_bytes)?;
         let folder = self.folder(scope, name);
         let failed = || ArtifactError::io(format!("save the artifact '{name}'"));
-        let line = serde_json::to_vec(&header).map_err(io::Error::from).map_err(failed())?;
+        let line = Header::of(name, mime_type, bytes).line().map_err(failed())?;
         loop {
             match save(&self.root, &folder, &line, bytes) {
                 // The name is being deleted: then this is saved after that.
@@ -212,14 +188,7 @@ impl Files {
         let mut bytes = Vec::new();
         let most = header.size_bytes.saturating_add(1);
         file.take(most).read_to_end(&mut bytes).map_err(failed())?;
-        let is_whole = header.name == name
-            && header.size_bytes == bytes.len() as u64
-            && header.sha256 == hex(&Sha256::digest(&bytes));
-        if !is_whole {
-            return Err(damaged());
-        }
-        let (name, mime_type) = (header.name, header.mime_type);
-        Ok(Some(Artifact { name, version, mime_type, bytes: bytes.into() }))
+        header.artifact(name, version, &bytes).map(Some).ok_or_else(damaged)
     }
 
     fn list(&self, scope: &ArtifactScope) -> io::Result<Vec<String>> {
@@ -250,7 +219,6 @@ fn save(root: &Path, folder: &Path, line: &[u8], bytes: &[u8]) -> io::Result<u64
     hold(&file, FlockOperation::LockExclusive)?;
     let written = file
         .write_all(line)
-        .and_then(|()| file.write_all(b"\n"))
         .and_then(|()| file.write_all(bytes))
         .and_then(|()| file.sync_all())
         .and_then(|()| settle(folder, &unfinished));
@@ -376,5 +344,5 @@ fn open(path: &Path) -> io::Result<File> {
 fn read_header(file: &mut BufReader<File>) -> io::Result<Option<Header>> {
     let mut line = Vec::new();
     file.by_ref().take(MAX_HEADER_BYTES).read_until(b'\n', &mut line)?;
-    Ok(serde_json::from_slice(&line).ok())
+    Ok(Header::read(&line))
 }

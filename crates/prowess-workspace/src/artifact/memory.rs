@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::header::{DEFAULT_MAX_BYTES, check_size};
 use super::name::{check_name, is_of_user};
 use super::{Artifact, ArtifactError, ArtifactFuture, ArtifactScope, ArtifactStore};
 
 /// Artifacts in memory: for tests of hosts, and for hosts without a disk.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemoryArtifacts {
     entries: Mutex<BTreeMap<Key, Vec<Entry>>>,
+    max_bytes: u64,
 }
 
 /// App, user, session if it is the session's, name.
@@ -21,10 +23,21 @@ struct Entry {
     bytes: Arc<[u8]>,
 }
 
+impl Default for MemoryArtifacts {
+    fn default() -> Self {
+        Self { entries: Mutex::default(), max_bytes: DEFAULT_MAX_BYTES }
+    }
+}
+
 impl MemoryArtifacts {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The most bytes of one artifact, `max_artifact_bytes` (64 MiB).
+    pub fn with_max_bytes(self, max_bytes: u64) -> Self {
+        Self { max_bytes, ..self }
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<Key, Vec<Entry>>> {
@@ -48,6 +61,7 @@ impl ArtifactStore for MemoryArtifacts {
     ) -> ArtifactFuture<'a, u64> {
         Box::pin(async move {
             let key = key(scope, name)?;
+            check_size(name, &bytes, self.max_bytes)?;
             let mut entries = self.entries();
             let versions = entries.entry(key).or_default();
             versions.push(Entry { mime_type: mime_type.to_owned(), bytes });

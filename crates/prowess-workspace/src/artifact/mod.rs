@@ -2,16 +2,21 @@
 
 mod error;
 mod file;
+mod header;
 mod memory;
 mod name;
+#[cfg(feature = "s3")]
+mod s3;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use error::ArtifactError;
+pub use error::{ArtifactError, StoreTrouble};
 pub use file::FileArtifacts;
 pub use memory::MemoryArtifacts;
 pub use name::ArtifactRef;
+#[cfg(feature = "s3")]
+pub use s3::{InvalidS3Settings, S3Artifacts, S3Credentials, S3Settings};
 
 /// A future that a store returns.
 pub type ArtifactFuture<'a, T> =
