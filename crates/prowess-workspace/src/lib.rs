@@ -25,9 +25,10 @@ pub use collect::{
     CollectLimit, CollectLimits, Collected, CollectedFile, RefusedFile, RefusedReason,
 };
 pub use executor::{
-    Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation,
-    LimitHit, Limits, LocalExecutor, LocalExecutorBuilder, Network, OutputStream, Protection, Run,
-    RunOutcome, SandboxReport, Tier, TriedTier, Unsandboxed, Watcher,
+    Capability, Captured, Command, Enforcement, ExecError, ExecFuture, Executor, InputError,
+    InputWriter, Isolation, LimitHit, Limits, LiveInput, LocalExecutor, LocalExecutorBuilder,
+    Network, OutputStream, Protection, Run, RunOutcome, SandboxReport, Stdin, TerminalSize, Tier,
+    TriedTier, Unsandboxed, Watcher,
 };
 pub use jail::{Expected, Jail, Wrote};
 pub use path::{InvalidPath, WorkspacePath};

@@ -119,7 +119,7 @@ impl SkillRun {
         run.cwd = cwd;
         run.run_dir = prepared.run_folder.path().clone();
         run.env = env;
-        run.stdin = arguments.stdin.clone().into_bytes();
+        run.stdin = arguments.stdin.clone().into_bytes().into();
         run.limits = limits;
         run.network = grants.network;
         run.require = grants.require;

@@ -4,17 +4,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use tokio::sync::OnceCell;
 use tracing::Instrument;
 
+use super::live::Live;
 use super::selftest::{self, Verdict};
 use super::supervised::{Next, Waiting, supervise};
 use super::{
     Capability, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation, Network,
-    Protection, Run, RunOutcome, SandboxReport, Tier, Unsandboxed,
+    Protection, Run, RunOutcome, SandboxReport, Stdin, Tier, Unsandboxed,
 };
-use crate::supervisor::{Groups, HOSTED, Identity, Order, VERSION};
+use crate::supervisor::{Groups, HOSTED, Identity, Order, Streams, VERSION};
 
 /// Whom commands run as when we are root: `nobody`.
 const NOBODY: Identity = Identity { uid: 65534, gid: 65534 };
@@ -178,6 +180,7 @@ impl LocalExecutor {
             limits: run.limits.clone(),
             needs,
             user_processes: None,
+            streams: Streams::Usual,
         })
     }
 }
@@ -237,10 +240,14 @@ fn environment(run: &Run<'_>, inside: &Path, tier: Tier) -> Vec<(String, String)
     set("LANG", "C.UTF-8".to_owned());
     set("TMPDIR", if tier >= Tier::T2 { "/tmp".to_owned() } else { run_dir.clone() });
     set("WORKSPACE_DIR", at(""));
-    set("SKILLS_DIR", at("skills"));
+    set("SKILLS_DIR", at(run.skills_dir.as_str()));
     set("WORK_DIR", at("work"));
     set("OUTPUT_DIR", at("out"));
     set("RUN_DIR", run_dir);
+    if run.terminal.is_some() {
+        // Whoever reads it is no screen.
+        set("TERM", "dumb".to_owned());
+    }
     variables.retain(|(name, _)| !run.env.contains_key(name));
     variables.extend(run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     variables
@@ -254,9 +261,11 @@ impl Executor for LocalExecutor {
     fn run<'a>(&'a self, run: Run<'a>) -> ExecFuture<'a, RunOutcome> {
         let span = tracing::info_span!("workspace.run", skill = run.skill);
         let work = async move {
-            let (size_bytes, most) = (run.stdin.len() as u64, run.limits.stdin_bytes);
-            if size_bytes > most {
-                return Err(ExecError::Stdin { size_bytes, most });
+            if let Stdin::Bytes(bytes) = &run.stdin {
+                let (size_bytes, most) = (bytes.len() as u64, run.limits.stdin_bytes);
+                if size_bytes > most {
+                    return Err(ExecError::Stdin { size_bytes, most });
+                }
             }
             let verdict = self.verdict().await?;
             if verdict.isolation.tier == Tier::T0 && run.unsandboxed == Unsandboxed::Refuse {
@@ -276,8 +285,10 @@ impl Executor for LocalExecutor {
                 memory: is_enforced(Capability::Memory),
                 pids: is_enforced(Capability::Pids) && verdict.groups.pids,
             };
-            let order = self.order(&run, isolation.tier, needs)?;
-            let stdin = run.stdin;
+            let mut order = self.order(&run, isolation.tier, needs)?;
+            let connected = Live::new(run.stdin, run.terminal, run.stop.is_some());
+            let (live, stop) = connected.map_err(io("connecting the command"))?;
+            order.streams = live.streams();
             let watcher = run.watcher;
             let supervisor = self.supervisor()?;
             let waiting = match self.next.take() {
@@ -292,9 +303,19 @@ impl Executor for LocalExecutor {
             let next = Arc::clone(&self.next);
             let work = move || {
                 let next = Some((&*next, supervisor.as_path()));
-                supervise(waiting, &order, &stdin, watcher.as_ref(), next)
+                supervise(waiting, &order, live, watcher.as_ref(), next)
             };
-            let (ended, duration, [stdout, stderr]) = blocking(work).await?;
+            let asked = async {
+                match (&run.stop, stop) {
+                    (Some(token), Some(stop)) => {
+                        token.cancelled().await;
+                        stop.ask();
+                    }
+                    _ => {}
+                }
+                std::future::pending().await
+            };
+            let (ended, duration, [stdout, stderr]) = first(blocking(work), asked).await?;
             Ok(RunOutcome {
                 exit_code: ended.exit_code,
                 timed_out: ended.timed_out,
@@ -307,6 +328,16 @@ impl Executor for LocalExecutor {
         };
         Box::pin(work.instrument(span))
     }
+}
+
+/// What the work comes to, while something else is done beside it that never ends.
+async fn first<T>(work: impl Future<Output = T>, beside: impl Future<Output = T>) -> T {
+    let (mut work, mut beside) = (std::pin::pin!(work), std::pin::pin!(beside));
+    std::future::poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Pending => beside.as_mut().poll(context),
+        done => done,
+    })
+    .await
 }
 
 async fn blocking<T: Send + 'static>(

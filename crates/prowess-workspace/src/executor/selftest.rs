@@ -13,6 +13,7 @@ use rustix::fs::FlockOperation;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::live::Live;
 use super::local::{LocalExecutor, io};
 use super::supervised::{Waiting, supervise};
 use super::{
@@ -156,7 +157,8 @@ fn test(
 
 fn carry_out(supervisor: &Path, order: &Order) -> Result<(RunOutcome, Groups), ExecError> {
     let waiting = Waiting::start(supervisor, order.sandbox())?;
-    let (ended, duration, [stdout, stderr]) = supervise(waiting, order, &[], None, None)?;
+    let (ended, duration, [stdout, stderr]) =
+        supervise(waiting, order, Live::default(), None, None)?;
     let outcome = RunOutcome {
         exit_code: ended.exit_code,
         timed_out: ended.timed_out,

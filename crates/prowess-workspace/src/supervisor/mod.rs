@@ -16,6 +16,7 @@ mod order;
 mod processes;
 mod run;
 mod seccomp;
+mod streams;
 
 use std::process::ExitCode;
 
@@ -23,9 +24,11 @@ pub(crate) use bubblewrap::SUPERVISOR as INSIDE;
 pub(crate) use canary::{Attempts, Finding, Hoard};
 pub(crate) use cgroup::start_time;
 pub(crate) use order::{
-    Ended, Groups, Identity, Order, Report, Sandbox, VERSION, receive, send, send_bytes,
+    Ended, Groups, Identity, Order, Report, Request, Sandbox, Streams, VERSION, receive, send,
+    send_bytes,
 };
 pub(crate) use run::later;
+pub(crate) use streams::send_descriptor;
 
 /// The first argument by which a program is asked to be the supervisor.
 pub(crate) const ASKED: &str = "__prowess-supervisor";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::executor::{LimitHit, Limits, Network, Tier};
 
 /// Both sides must speak the same version.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// The most bytes of an order or a report: more than the system takes as a command.
 const MOST_BYTES: u64 = 256 << 20;
@@ -44,12 +44,36 @@ pub(crate) struct Order {
     /// supervisor finds out.
     #[serde(default)]
     pub(crate) user_processes: Option<u64>,
+    /// What comes with the order for the command.
+    #[serde(default)]
+    pub(crate) streams: Streams,
 }
 
 impl Order {
     pub(crate) fn sandbox(&self) -> Sandbox {
         Sandbox { tier: self.tier, network: self.network, identity: self.identity }
     }
+}
+
+/// What comes for the command behind its order, as an open descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Streams {
+    /// Nothing: its input is in the order.
+    #[default]
+    Usual,
+    /// Its standard input.
+    Input,
+    /// A terminal: all its standard streams.
+    Terminal,
+}
+
+/// What the supervisor is asked while a command runs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// To end it: gently first.
+    Stop,
 }
 
 /// What a sandbox is, whatever runs in it.
@@ -84,6 +108,7 @@ pub(crate) struct Ended {
     /// As a shell would report it.
     pub(crate) exit_code: i32,
     pub(crate) timed_out: bool,
+    pub(crate) was_stopped: bool,
     pub(crate) limits_hit: Vec<LimitHit>,
     /// Whether the limits of memory and processes held for all processes together.
     pub(crate) groups: Groups,
