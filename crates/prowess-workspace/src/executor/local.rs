@@ -306,12 +306,9 @@ impl Executor for LocalExecutor {
                 supervise(waiting, &order, live, watcher.as_ref(), next)
             };
             let asked = async {
-                match (&run.stop, stop) {
-                    (Some(token), Some(stop)) => {
-                        token.cancelled().await;
-                        stop.ask();
-                    }
-                    _ => {}
+                if let (Some(token), Some(stop)) = (&run.stop, stop) {
+                    token.cancelled().await;
+                    stop.ask();
                 }
                 std::future::pending().await
             };
