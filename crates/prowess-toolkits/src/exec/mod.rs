@@ -8,6 +8,7 @@ mod env;
 mod garbage;
 mod inputs;
 mod outputs;
+mod plan;
 mod result;
 mod run_folder;
 mod session_commands;
@@ -24,6 +25,7 @@ pub(crate) use command::CommandError;
 pub(crate) use cwd::InvalidCwd;
 pub(crate) use env::InvalidVariable;
 pub(crate) use inputs::InvalidInput;
+use plan::Runner;
 pub use settings::{ExecSettings, InvalidExecSettings, LimitSettings};
 use tool::SkillRun;
 
@@ -34,24 +36,24 @@ use tool::SkillRun;
 /// refusal is an outcome with a stable code; a command that fails is an ordinary result.
 #[derive(Clone)]
 pub struct ExecToolkit {
-    tool: SkillRun,
+    runner: Runner,
 }
 
 impl ExecToolkit {
     /// Runs commands in these workspaces with this executor.
     pub fn new(workspaces: Workspaces, executor: Arc<dyn Executor>) -> Self {
-        Self { tool: SkillRun::new(workspaces, executor) }
+        Self { runner: Runner::new(workspaces, executor) }
     }
 
     /// Where artifacts are read from and kept.
     pub fn with_artifacts(mut self, artifacts: Arc<dyn ArtifactStore>) -> Self {
-        self.tool.artifacts = Some(artifacts);
+        self.runner.artifacts = Some(artifacts);
         self
     }
 
     /// Lets somebody see what commands write while they run.
     pub fn with_watcher(mut self, watcher: Watcher) -> Self {
-        self.tool.watcher = Some(watcher);
+        self.runner.watcher = Some(watcher);
         self
     }
 
@@ -61,25 +63,25 @@ impl ExecToolkit {
     ///
     /// [`RuntimeBuilder::commands`]: prowess_runtime::RuntimeBuilder::commands
     pub fn commands(&self) -> Arc<dyn CommandRunner> {
-        Arc::new(self.tool.commands())
+        Arc::new(self.runner.commands())
     }
 
     /// Other settings than the default ones.
     pub fn with_settings(mut self, settings: ExecSettings) -> Self {
-        self.tool.settings = Arc::new(settings);
+        self.runner.settings = Arc::new(settings);
         self
     }
 }
 
 impl std::fmt::Debug for ExecToolkit {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let settings = &self.tool.settings;
+        let settings = &self.runner.settings;
         formatter.debug_struct("ExecToolkit").field("settings", settings).finish_non_exhaustive()
     }
 }
 
 impl Toolkit for ExecToolkit {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        vec![Arc::new(self.tool.clone())]
+        vec![Arc::new(SkillRun::new(self.runner.clone()))]
     }
 }

@@ -164,6 +164,11 @@ impl Watcher {
     pub fn new(watch: impl Fn(OutputStream, &[u8]) + Send + Sync + 'static) -> Self {
         Self(Arc::new(watch))
     }
+
+    /// Lets it see something.
+    pub fn see(&self, stream: OutputStream, bytes: &[u8]) {
+        (self.0)(stream, bytes);
+    }
 }
 
 impl std::fmt::Debug for Watcher {
@@ -191,8 +196,8 @@ pub(crate) fn drain(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             count => count?,
         };
-        if let Some(Watcher(watch)) = watcher {
-            watch(stream, &buffer[..count]);
+        if let Some(watcher) = watcher {
+            watcher.see(stream, &buffer[..count]);
         }
         captures[stream as usize].add(&buffer[..count]);
         Ok(Some(count))

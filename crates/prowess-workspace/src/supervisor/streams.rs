@@ -122,8 +122,9 @@ mod tests {
         let (mut reader, writer) = UnixStream::pair().unwrap();
         send_descriptor(&ours, writer.as_fd()).unwrap();
         drop(writer);
-        let Given::Input(passed) = Given::take(Streams::Input, &theirs).unwrap() else { panic!() };
-        UnixStream::from(passed).write_all(b"through").unwrap();
+        let passed = Given::take(Streams::Input, &theirs).unwrap();
+        assert_eq!(passed.streams(), Streams::Input);
+        passed.into_file().unwrap().write_all(b"through").unwrap();
         let mut text = String::new();
         // Nobody else has it: it ends.
         reader.read_to_string(&mut text).unwrap();
