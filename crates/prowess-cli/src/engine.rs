@@ -129,11 +129,23 @@ impl LocalEngine {
         arguments: &CatalogArgs,
         asked: Option<&DialectArgs>,
     ) -> anyhow::Result<Self> {
-        let Parts { finder, catalog, dialect, settings, equipment, .. } =
-            Parts::open(arguments, asked)?;
+        Self::of(Parts::open(arguments, asked)?)
+    }
+
+    fn of(parts: Parts) -> anyhow::Result<Self> {
+        let Parts { finder, catalog, dialect, settings, equipment, .. } = parts;
         let engine = equipment.give(Runtime::builder(catalog));
         let runtime = engine.dialect(dialect).settings(settings).build()?;
         Ok(Self { runtime, finder })
+    }
+
+    /// An engine for one call, which names its tool: all of them are there, because nobody pays for
+    /// being told of them.
+    pub(crate) fn for_call(arguments: &CatalogArgs, asked: &DialectArgs) -> anyhow::Result<Self> {
+        let mut parts = Parts::open(arguments, Some(asked))?;
+        let exec = &mut parts.equipment.toolkits.exec;
+        (exec.interactive, exec.workspace_exec) = (true, true);
+        Self::of(parts)
     }
 
     /// An engine for commands that a person types: whatever the skill allows its agent, and with

@@ -20,6 +20,7 @@ pub(crate) struct Toolkits {
     pub(crate) watcher: Option<Watcher>,
     files: FilesSettings,
     artifacts: Arc<FileArtifacts>,
+    max_artifact_bytes: u64,
 }
 
 impl Toolkits {
@@ -34,6 +35,7 @@ impl Toolkits {
             files: FilesSettings::from_table(own.files.clone()).with_context(place)?,
             workspaces: Workspaces::new(workspaces_folder(home)).with_limits(workspace.limits),
             artifacts: Arc::new(artifacts.with_max_bytes(workspace.max_artifact_bytes)),
+            max_artifact_bytes: workspace.max_artifact_bytes,
             executor: executor(Tier::T2),
             watcher: None,
         })
@@ -43,6 +45,7 @@ impl Toolkits {
         let executor = Arc::new(self.executor.clone());
         let exec = ExecToolkit::new(self.workspaces.clone(), executor)
             .with_artifacts(self.artifacts.clone())
+            .with_max_artifact_bytes(self.max_artifact_bytes)
             .with_settings(self.exec.clone());
         match &self.watcher {
             Some(watcher) => exec.with_watcher(watcher.clone()),

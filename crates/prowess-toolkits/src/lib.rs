@@ -41,7 +41,7 @@ mod session;
 mod workspace;
 
 #[cfg(feature = "exec")]
-pub use exec::{ExecSettings, ExecToolkit, InvalidExecSettings, LimitSettings};
+pub use exec::{ExecSettings, ExecToolkit, InvalidExecSettings, LimitSettings, SessionSettings};
 #[cfg(feature = "files")]
 pub use files::{
     Backend, BackendFuture, BackendSource, CommandLimits, CommandOutcome, CompositeBackend,

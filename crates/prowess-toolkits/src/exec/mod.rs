@@ -1,4 +1,4 @@
-//! `skill_run`: commands of skills, in a workspace, in a sandbox.
+//! Commands of skills, in a workspace, in a sandbox: `skill_run`, `skill_exec`, `workspace_exec`.
 
 mod arguments;
 mod command;
@@ -7,6 +7,7 @@ mod declaration;
 mod env;
 mod garbage;
 mod inputs;
+mod interactive;
 mod outputs;
 mod plan;
 mod result;
@@ -15,6 +16,7 @@ mod session_commands;
 mod settings;
 mod stage;
 mod tool;
+mod workspace_exec;
 
 use std::sync::Arc;
 
@@ -25,11 +27,15 @@ pub(crate) use command::CommandError;
 pub(crate) use cwd::InvalidCwd;
 pub(crate) use env::InvalidVariable;
 pub(crate) use inputs::InvalidInput;
+pub use interactive::SessionSettings;
+use interactive::Sessions;
 use plan::Runner;
 pub use settings::{ExecSettings, InvalidExecSettings, LimitSettings};
 use tool::SkillRun;
 
-/// The tool `skill_run`: it runs commands of loaded skills in the session's workspace.
+/// The tool `skill_run`: it runs commands of loaded skills in the session's workspace. Where the
+/// settings say so, `skill_exec` with its family, which talks to such commands, and `workspace_exec`
+/// with its family, which runs any command on copies of the loaded skills.
 ///
 /// What runs are the files that the session has pinned: they are staged read-only from the bytes
 /// that were hashed, and if they have changed since the skill was loaded, nothing starts. Every
@@ -37,12 +43,13 @@ use tool::SkillRun;
 #[derive(Clone)]
 pub struct ExecToolkit {
     runner: Runner,
+    sessions: Arc<Sessions>,
 }
 
 impl ExecToolkit {
     /// Runs commands in these workspaces with this executor.
     pub fn new(workspaces: Workspaces, executor: Arc<dyn Executor>) -> Self {
-        Self { runner: Runner::new(workspaces, executor) }
+        Self { runner: Runner::new(workspaces, executor), sessions: Arc::default() }
     }
 
     /// Where artifacts are read from and kept.
@@ -66,6 +73,19 @@ impl ExecToolkit {
         Arc::new(self.runner.commands())
     }
 
+    /// Bytes of a file that may be kept as an artifact: [`WorkspaceSettings::max_artifact_bytes`].
+    ///
+    /// [`WorkspaceSettings::max_artifact_bytes`]: crate::WorkspaceSettings::max_artifact_bytes
+    pub fn with_max_artifact_bytes(mut self, bytes: u64) -> Self {
+        self.runner.max_artifact_bytes = bytes;
+        self
+    }
+
+    /// How many commands run that somebody talks to. They end with the last of the toolkit's tools.
+    pub fn running_sessions(&self) -> usize {
+        self.sessions.running()
+    }
+
     /// Other settings than the default ones.
     pub fn with_settings(mut self, settings: ExecSettings) -> Self {
         self.runner.settings = Arc::new(settings);
@@ -82,6 +102,13 @@ impl std::fmt::Debug for ExecToolkit {
 
 impl Toolkit for ExecToolkit {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        vec![Arc::new(SkillRun::new(self.runner.clone()))]
+        let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(SkillRun::new(self.runner.clone()))];
+        if self.runner.settings.interactive {
+            tools.extend(interactive::tools(&self.runner, &self.sessions));
+        }
+        if self.runner.settings.workspace_exec {
+            tools.extend(workspace_exec::tools(&self.runner, &self.sessions));
+        }
+        tools
     }
 }

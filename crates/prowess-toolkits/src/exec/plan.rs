@@ -26,6 +26,7 @@ use super::stage::{Loading, Ready, stage};
 use crate::invalid::InvalidArguments;
 use crate::place::folder;
 use crate::session::{blocking, workspace_failure, workspace_of};
+use crate::workspace::WorkspaceSettings;
 
 /// The path of commands that are run by name where the host lists commands: nothing that a run
 /// could have written is on it.
@@ -43,6 +44,8 @@ pub(crate) struct Runner {
     pub(crate) artifacts: Option<Arc<dyn ArtifactStore>>,
     pub(crate) settings: Arc<ExecSettings>,
     pub(crate) watcher: Option<Watcher>,
+    /// Bytes of a file that may be kept.
+    pub(crate) max_artifact_bytes: u64,
 }
 
 /// A run that can begin: everything is in its place.
@@ -62,8 +65,8 @@ pub(crate) struct Plan {
 /// What is to be done when a run of a skill has ended.
 pub(crate) struct After {
     name: String,
-    /// No other version takes its place meanwhile.
-    _staged: StagedSkill,
+    /// No other version takes its place while it runs.
+    staged: Option<StagedSkill>,
     warnings: Vec<String>,
     wanted: Wanted,
     omit_content: bool,
@@ -106,6 +109,7 @@ impl Runner {
             artifacts: None,
             settings: Arc::default(),
             watcher: None,
+            max_artifact_bytes: WorkspaceSettings::default().max_artifact_bytes,
         }
     }
 
@@ -192,7 +196,7 @@ impl Runner {
         let plan =
             Plan { workspace, run_folder, skill, skills_dir: None, begin, env, limits, grants };
         let omit_content = arguments.omit_inline_content;
-        Ok((plan, After { name, _staged: staged, warnings, wanted, omit_content }))
+        Ok((plan, After { name, staged: Some(staged), warnings, wanted, omit_content }))
     }
 
     /// Opens the workspace and puts the skill into it.
@@ -247,6 +251,11 @@ impl Runner {
 }
 
 impl After {
+    /// The command has ended: another version of its skill may take its place.
+    pub(crate) fn release(&mut self) {
+        self.staged = None;
+    }
+
     /// Collects, keeps and writes down what came of a run.
     pub(crate) async fn tell(
         self,
@@ -255,7 +264,7 @@ impl After {
         plan: Plan,
         outcome: RunOutcome,
     ) -> Result<Told, ToolOutcome> {
-        let Self { name, mut warnings, wanted, omit_content, _staged } = self;
+        let Self { name, mut warnings, wanted, omit_content, staged: _staged } = self;
         let collecting = wanted.clone();
         let collect = move || collecting.collect(&plan.workspace, &plan.run_folder);
         let collected = blocking(collect).await?;

@@ -9,6 +9,7 @@ use prowess_workspace::{Capability, CollectLimits, Limits, Network, Unsandboxed}
 use serde::{Deserialize, Serialize};
 
 use super::env::is_posix;
+use super::interactive::SessionSettings;
 
 /// How commands of skills are run: the section `[exec]` of `prowess.toml`.
 ///
@@ -37,12 +38,17 @@ use super::env::is_posix;
 /// allow_unsandboxed = false        # where there is no sandbox, for trusted sources only
 /// allowed_commands = []            # with either of these, single commands without a shell
 /// denied_commands = []
+/// interactive = false              # whether there is `skill_exec` with its family
+/// workspace_exec = false           # whether there is `workspace_exec` with its family
 ///
 /// [exec.env]                       # variables of this program that a skill gets, by name
 /// deploy = ["DEPLOY_TOKEN"]
 ///
 /// [exec.limits]
 /// memory_bytes = 536870912         # and the other fields of `LimitSettings`
+///
+/// [exec.sessions]
+/// max_sessions = 16                # and the other fields of `SessionSettings`
 /// ```
 ///
 /// A skill in `network` and `env` is named as a session names it. A bare name means a skill of a
@@ -97,10 +103,17 @@ pub struct ExecSettings {
     pub allowed_commands: Vec<String>,
     /// Commands that may not be run.
     pub denied_commands: Vec<String>,
+    /// Whether there are tools to talk to commands of skills: `skill_exec` with its family.
+    pub interactive: bool,
+    /// Whether there are tools for commands on writable copies of skills: `workspace_exec` with its
+    /// family.
+    pub workspace_exec: bool,
     /// Variables of this program that a skill gets, by their names.
     pub env: BTreeMap<String, BTreeSet<String>>,
     /// How much a command may use.
     pub limits: LimitSettings,
+    /// How commands are talked to.
+    pub sessions: SessionSettings,
 }
 
 /// How much a command may use: the section `[exec.limits]`. What is not said is as in [`Limits`].
@@ -197,8 +210,11 @@ impl Default for ExecSettings {
             allow_unsandboxed: false,
             allowed_commands: Vec::new(),
             denied_commands: Vec::new(),
+            interactive: false,
+            workspace_exec: false,
             env: BTreeMap::new(),
             limits: LimitSettings::default(),
+            sessions: SessionSettings::default(),
         }
     }
 }
@@ -237,6 +253,9 @@ impl ExecSettings {
         with_denied_commands denied_commands: Vec<String>;
         with_env env: BTreeMap<String, BTreeSet<String>>;
         with_limits limits: LimitSettings;
+        with_interactive interactive: bool;
+        with_workspace_exec workspace_exec: bool;
+        with_sessions sessions: SessionSettings;
     }
 
     /// The settings in a section `[exec]`.
