@@ -19,7 +19,7 @@ pub(crate) fn flag(description: &str) -> Value {
     json!({"type": "boolean", "description": description})
 }
 
-pub(crate) fn object(properties: Value, required: &[&str]) -> Value {
+pub(crate) fn object(properties: &Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn skill_exec() -> ToolDeclaration {
     properties.insert("tty".to_owned(), flag("Give it a terminal."));
     properties.insert("yield_ms".to_owned(), integer("Longest wait for output."));
     properties.insert("poll_lines".to_owned(), json!({"type": "integer"}));
-    let parameters = object(Value::Object(properties), &["skill", "command"]);
+    let parameters = object(&Value::Object(properties), &["skill", "command"]);
     ToolDeclaration::new("skill_exec", description, parameters)
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn write_stdin(family: Family) -> ToolDeclaration {
             "Type into a session, and see what it answers. Type nothing to see new output.",
         ),
     };
-    ToolDeclaration::new(name, description, object(properties, &["session_id"]))
+    ToolDeclaration::new(name, description, object(&properties, &["session_id"]))
 }
 
 /// `skill_poll_session`
@@ -72,7 +72,7 @@ pub(crate) fn poll_session() -> ToolDeclaration {
         "poll_lines": {"type": "integer"},
     });
     let description = "See a session's new output, and its result once it has exited.";
-    ToolDeclaration::new("skill_poll_session", description, object(properties, &["session_id"]))
+    ToolDeclaration::new("skill_poll_session", description, object(&properties, &["session_id"]))
 }
 
 /// `skill_kill_session`, `workspace_kill_session`
@@ -82,5 +82,5 @@ pub(crate) fn kill_session(family: Family) -> ToolDeclaration {
         Family::Workspace => "workspace_kill_session",
     };
     let properties = json!({"session_id": {"type": "string"}});
-    ToolDeclaration::new(name, "End a session.", object(properties, &["session_id"]))
+    ToolDeclaration::new(name, "End a session.", object(&properties, &["session_id"]))
 }

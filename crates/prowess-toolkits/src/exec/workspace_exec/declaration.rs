@@ -21,12 +21,12 @@ pub(crate) fn workspace_exec() -> ToolDeclaration {
     let description = "Run a command in the session's workspace, in a sandbox. $SKILLS_DIR holds \
         copies of the loaded skills that may be changed; write results to $OUTPUT_DIR. While \
         status is running, go on with its session_id.";
-    ToolDeclaration::new("workspace_exec", description, object(properties, &["command"]))
+    ToolDeclaration::new("workspace_exec", description, object(&properties, &["command"]))
 }
 
 /// `workspace_save_artifact`
 pub(crate) fn save_artifact() -> ToolDeclaration {
     let properties = json!({"path": text("Below work/, out/ or runs/.")});
     let description = "Keep a file of the workspace as an artifact.";
-    ToolDeclaration::new("workspace_save_artifact", description, object(properties, &["path"]))
+    ToolDeclaration::new("workspace_save_artifact", description, object(&properties, &["path"]))
 }
