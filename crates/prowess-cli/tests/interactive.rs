@@ -24,8 +24,7 @@ fn a_call_needs_no_configuration_and_ends_what_it_began() {
     let Some(project) = loaded("a_call_needs_no_configuration_and_ends_what_it_began") else {
         return;
     };
-    let arguments =
-        r#"{"skill": "demo", "command": "cat greeting.txt; (setsid sleep 98741 &); sleep 98741"}"#;
+    let arguments = r#"{"skill": "demo", "command": "(setsid sleep 98741 &); cat greeting.txt; sleep 98741", "yield_ms": 30000}"#;
     let (run, json) = call(&project, "skill_exec", arguments);
     assert_eq!((run.code, &json["code"]), (0, &Value::from("running")), "{}", run.stderr);
     assert_eq!(json["data"]["output"], "hello\n");

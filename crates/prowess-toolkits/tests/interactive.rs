@@ -496,3 +496,39 @@ async fn the_tools_are_there_only_if_the_host_says_so() {
         }
     }
 }
+
+#[tokio::test]
+async fn what_a_model_reads() {
+    let plan = plan().settings(|it| it.with_workspace_exec(true));
+    let world = loaded(plan).await;
+    let request = prowess_runtime::PromptRequest::default();
+    let prompt = world.runtime.prompt(&world.session, &AgentName::default(), request).await;
+    let prompt = prompt.unwrap();
+    let is_new = |name: &str| {
+        name.starts_with("workspace_")
+            || (name.starts_with("skill_") && name.contains("_exec"))
+            || name.ends_with("_stdin")
+            || name.ends_with("_session")
+    };
+    let tools: Vec<_> = prompt.tools.iter().filter(|tool| is_new(&tool.name)).collect();
+    insta::assert_snapshot!("declarations", serde_json::to_string_pretty(&tools).unwrap());
+
+    let command = "printf 'Name: '; read -r it; echo $it";
+    let mut talk = Talk::start(&world, command, json!({})).await;
+    talk.shows("Name: ").await;
+    talk.call("skill_poll_session", json!({"offset": 0, "yield_ms": 0})).await;
+    let asking = talk.last.to_string();
+    talk.say("Ada").await;
+    talk.end().await;
+    talk.call("skill_poll_session", json!({"offset": 0})).await;
+    // What differs from run to run, and from machine to machine.
+    talk.last["result"]["duration_ms"] = json!(0);
+    talk.last["result"]["isolation"] = json!({});
+    let ended = talk.last.to_string();
+    let none = world.call("skill_poll_session", json!({"session_id": "none"})).await;
+    let done = world.call("workspace_exec", json!({"command": "echo done"})).await;
+    let mut done = shown(&done);
+    done["isolation"] = json!({});
+    let texts = [asking, ended, none.content, done.to_string()].join("\n");
+    insta::assert_snapshot!("answers", texts.replace(&talk.id, "[ID]"));
+}

@@ -1,5 +1,6 @@
 //! Commands of skills, in a workspace, in a sandbox: `skill_run`, `skill_exec`, `workspace_exec`.
 
+mod after;
 mod arguments;
 mod command;
 mod cwd;

@@ -3,7 +3,7 @@
 use prowess_runtime::{Invocation, ToolOutcome};
 use serde_json::{Map, Value, json};
 
-use super::super::plan::code_of;
+use super::super::after::code_of;
 use super::super::result::brief_isolation;
 use super::screen::{Exit, View, Want};
 use super::session::{Family, Session};

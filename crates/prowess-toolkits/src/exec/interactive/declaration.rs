@@ -25,9 +25,9 @@ pub(crate) fn object(properties: &Value, required: &[&str]) -> Value {
 
 /// `skill_exec`
 pub(crate) fn skill_exec() -> ToolDeclaration {
-    let description = "Start a skill's command that asks questions or runs long, as skill_run \
-        does. While status is running, go on with its session_id.";
-    // The rest is as skill_run has it, and is said there.
+    let description = "Start a skill's command that asks questions or runs long. Takes what \
+        skill_run takes. While status is running, go on with its session_id.";
+    // What the others mean is said there.
     let mut properties = Map::new();
     let known = declaration::declaration().parameters;
     for name in ["skill", "command", "cwd", "env", "stdin", "timeout", "output_files"] {

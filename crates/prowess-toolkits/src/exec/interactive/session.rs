@@ -11,7 +11,8 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::super::plan::{After, Plan, Runner, Told, not_run};
+use super::super::after::{After, Told};
+use super::super::plan::{Plan, Runner, not_run};
 use super::screen::{Exit, Screen};
 use super::sessions::Clock;
 

@@ -32,6 +32,7 @@ impl SkillExec {
         let ExecArguments { run, tty, look } = arguments.map_err(|why| why.outcome(invocation))?;
         check_input(runner, &run.stdin)?;
         let (mut plan, after) = runner.plan(invocation, &run).await?;
+        runner.get_ready().await;
         plan.limits.grace = std::time::Duration::from_millis(settings.kill_grace_ms);
         let beginning = Beginning {
             owner: Owner::of(invocation),

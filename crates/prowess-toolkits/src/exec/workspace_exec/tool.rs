@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use prowess_runtime::{Invocation, Tool, ToolDeclaration, ToolFuture, ToolOutcome};
 use serde_json::{Map, Value, json};
 
+use super::super::after::code_of;
 use super::super::interactive::{
     AfterInput, Beginning, Family, Owner, Session, Sessions, Want, add_exit, answer, check_input,
     outcome, too_many,
 };
-use super::super::plan::{
-    Plan, Runner, add_path, cannot_begin, check_variables, code_of, run_folder,
-};
+use super::super::plan::{Plan, Runner, add_path, cannot_begin, check_variables, run_folder};
 use super::super::settings::Grants;
 use super::arguments::WorkspaceArguments;
 use super::begin::begin;
@@ -46,6 +45,7 @@ impl WorkspaceExec {
         let settings = &self.runner.settings.sessions;
         let patience = self.patience(&arguments, &mut warnings);
         let plan = self.plan(invocation, &arguments, &mut warnings).await?;
+        self.runner.get_ready().await;
         let beginning = Beginning {
             owner: Owner::of(invocation),
             family: Family::Workspace,
