@@ -132,12 +132,19 @@ impl LocalEngine {
         Self::of(Parts::open(arguments, asked)?)
     }
 
-    /// The engine that is made of these.
-    pub(crate) fn of(parts: Parts) -> anyhow::Result<Self> {
+    fn of(parts: Parts) -> anyhow::Result<Self> {
         let Parts { finder, catalog, dialect, settings, equipment, .. } = parts;
         let engine = equipment.give(Runtime::builder(catalog));
         let runtime = engine.dialect(dialect).settings(settings).build()?;
         Ok(Self { runtime, finder })
+    }
+
+    /// An engine for one call, which names its tool: all of them are there, because nobody pays for
+    /// being told of them.
+    pub(crate) fn for_call(mut parts: Parts) -> anyhow::Result<Self> {
+        let exec = &mut parts.equipment.toolkits.exec;
+        (exec.interactive, exec.workspace_exec) = (true, true);
+        Self::of(parts)
     }
 
     /// An engine for commands that a person types: whatever the skill allows its agent, and with

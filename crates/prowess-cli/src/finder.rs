@@ -50,7 +50,7 @@ impl Finder {
         roots.extend(config.sources.iter().cloned());
         roots.extend(variable_roots(&environment));
         roots.extend(arguments.sources.iter().map(|path| Root::new(path, RootOrigin::Flag)));
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         Ok(Self {
             config,
             roots,

@@ -27,6 +27,7 @@ pub(crate) struct Toolkits {
     pub(crate) watcher: Option<Watcher>,
     files: FilesSettings,
     artifacts: Arc<dyn ArtifactStore>,
+    max_artifact_bytes: u64,
 }
 
 impl Toolkits {
@@ -41,6 +42,7 @@ impl Toolkits {
             workspaces: Workspaces::new(workspaces_folder(home)).with_limits(workspace.limits),
             artifacts: open_artifacts(&own, home)?,
             executor: Arc::new(local(Tier::T2)),
+            max_artifact_bytes: workspace.max_artifact_bytes,
             watcher: None,
         })
     }
@@ -56,6 +58,7 @@ impl Toolkits {
     fn exec(&self) -> ExecToolkit {
         let exec = ExecToolkit::new(self.workspaces.clone(), Arc::clone(&self.executor))
             .with_artifacts(self.artifacts.clone())
+            .with_max_artifact_bytes(self.max_artifact_bytes)
             .with_settings(self.exec.clone());
         match &self.watcher {
             Some(watcher) => exec.with_watcher(watcher.clone()),

@@ -47,7 +47,9 @@ mod workspace;
 #[cfg(any(feature = "exec", feature = "files"))]
 pub use artifacts::{ArtifactPlace, ArtifactSettings, InvalidArtifactSettings};
 #[cfg(feature = "exec")]
-pub use exec::{ExecSettings, ExecToolkit, ExecutorChoice, InvalidExecSettings, LimitSettings};
+pub use exec::{
+    ExecSettings, ExecToolkit, ExecutorChoice, InvalidExecSettings, LimitSettings, SessionSettings,
+};
 #[cfg(feature = "files")]
 pub use files::{
     Backend, BackendFuture, BackendSource, CommandLimits, CommandOutcome, CompositeBackend,

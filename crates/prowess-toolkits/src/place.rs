@@ -19,6 +19,9 @@ pub(crate) enum PlaceError {
     Outside { text: String },
     #[error("'{text}' leaves the folder that it begins in; write it without '..'")]
     Escapes { text: String },
+    #[cfg(feature = "exec")]
+    #[error("'{text}' is no file below work/, out/ or runs/; name one that is")]
+    NotOurs { text: String },
     #[error("'{text}': {cause}")]
     Path { text: String, cause: InvalidPath },
 }

@@ -84,7 +84,8 @@ async fn every_step_of_a_run_has_its_span() {
     let listener = Listener::default();
     let subscriber = tracing_subscriber::registry().with(listener.clone());
     tracing::subscriber::set_global_default(subscriber).unwrap();
-    let world = Plan::new().sharing().file("shared/a.txt", "text").build();
+    let plan = Plan::new().settings(|it| it.with_interactive(true));
+    let world = plan.sharing().file("shared/a.txt", "text").build();
     world.load("demo").await;
     let shared = format!("host://{}", world.path("shared/a.txt").display());
     let run = async || {
@@ -130,5 +131,22 @@ async fn every_step_of_a_run_has_its_span() {
         let known: BTreeSet<_> = span.fields.keys().copied().collect();
         assert_eq!(known, BTreeSet::from(["digest", "skill", "was_staged", "workspace"]));
         assert_eq!(span.fields["skill"], "demo");
+    }
+
+    // A session has the same steps, and they belong to the call that began it or saw it end.
+    let arguments = json!({"skill": "demo", "command": ":", "yield_ms": 60000});
+    let outcome = world.call("skill_exec", arguments).await;
+    assert_eq!(outcome.data["status"], "exited", "{}", outcome.content);
+    let session = listener.take();
+    let expected = [
+        "workspace.create",
+        "workspace.stage.skill",
+        "workspace.run",
+        "workspace.collect",
+        "workspace.inline",
+    ];
+    assert_eq!(names(&session), expected);
+    for span in &session {
+        assert_eq!(span.within, ["prowess.step", "prowess.call"], "{span:?}");
     }
 }

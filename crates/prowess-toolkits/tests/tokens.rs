@@ -3,7 +3,7 @@
 mod support;
 
 use prowess_runtime::{AgentName, PromptRequest, Toolkit};
-use prowess_toolkits::{FilesAccess, FilesToolkit, MemoryBackend};
+use prowess_toolkits::{ExecSettings, ExecToolkit, FilesAccess, FilesToolkit, MemoryBackend};
 use support::Plan;
 
 /// All tools and the guidance may be so long.
@@ -47,5 +47,28 @@ fn all_tools_for_files_cost_at_most_500_tokens() {
         let total: usize = texts.map(|text| count(&text)).sum();
         println!("{total} tokens for {} tools", tools.len());
         assert!(total <= MOST_FOR_FILES, "{total} tokens");
+    }
+}
+
+/// The tools that talk to commands of skills, and those for commands on copies of skills, where a
+/// host gives them out.
+const MOST_FOR_SESSIONS: [usize; 2] = [420, 400];
+
+#[test]
+fn the_tools_that_talk_to_commands_cost_at_most_so_many_tokens() {
+    for (at, most) in MOST_FOR_SESSIONS.into_iter().enumerate() {
+        let settings = ExecSettings::default();
+        let settings = match at {
+            0 => settings.with_interactive(true),
+            _ => settings.with_workspace_exec(true),
+        };
+        let workspaces = prowess_workspace::Workspaces::new("/nowhere");
+        let toolkit = ExecToolkit::new(workspaces, support::executor()).with_settings(settings);
+        let tools = toolkit.tools();
+        let others = tools.iter().filter(|tool| tool.declaration().name != "skill_run");
+        let texts = others.map(|tool| serde_json::to_string(tool.declaration()).unwrap());
+        let total: usize = texts.map(|text| count(&text)).sum();
+        println!("{total} tokens for {} tools", tools.len() - 1);
+        assert!(total <= most, "{total} tokens");
     }
 }

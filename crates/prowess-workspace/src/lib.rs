@@ -28,8 +28,9 @@ pub use collect::{
 };
 pub use executor::{
     Capability, Captured, Command, ContainerSettings, Enforcement, ExecError, ExecFuture, Executor,
-    Isolation, LimitHit, Limits, LocalExecutor, LocalExecutorBuilder, Network, OutputStream,
-    Protection, Reuse, Run, RunOutcome, SandboxReport, Tier, TriedTier, Unsandboxed, Watcher,
+    InputError, InputWriter, Isolation, LimitHit, Limits, LiveInput, LocalExecutor,
+    LocalExecutorBuilder, Network, OutputStream, Protection, Reuse, Run, RunOutcome, SandboxReport,
+    Stdin, TerminalSize, Tier, TriedTier, Unsandboxed, Watcher,
 };
 #[cfg(feature = "container")]
 pub use executor::{ContainerExecutor, ContainerExecutorBuilder};

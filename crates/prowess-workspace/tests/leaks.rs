@@ -5,8 +5,9 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use prowess_workspace::{Command, Executor, LocalExecutor, Run};
+use prowess_workspace::{Command, Executor, LiveInput, LocalExecutor, Run, TerminalSize};
 use support::{Ground, executor, tiers};
+use tokio_util::sync::CancellationToken;
 
 /// How much there is of what could be left behind.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,6 +85,17 @@ async fn two_hundred_runs_and_twenty_timeouts_leave_nothing_behind() {
             run.limits.wall = Duration::from_millis(50);
             let outcome = executor.run(run).await.unwrap();
             assert!(outcome.timed_out, "{tier:?} {at}");
+        }
+        // Those that somebody talks to have pipes and terminals besides.
+        for at in 0..20 {
+            let (writer, input) = LiveInput::channel(100);
+            let mut run = run("read -r it; (setsid sleep 99 &); sleep 99");
+            let stop = CancellationToken::new();
+            (run.stdin, run.stop) = (input.into(), Some(stop.clone()));
+            run.terminal = (at % 2 == 0).then(TerminalSize::default);
+            writer.write(b"go\n").unwrap();
+            stop.cancel();
+            assert!(!executor.run(run).await.unwrap().timed_out, "{tier:?} {at}");
         }
         assert_eq!(Traces::of(&ground), before, "{tier:?}");
     }

@@ -843,7 +843,7 @@ async fn what_is_read_comes_from_the_order() {
     let ground = Ground::new();
     for tier in tiers() {
         let outcome =
-            ground.run_with(tier, "cat", |run| run.stdin = b"given".to_vec()).await.unwrap();
+            ground.run_with(tier, "cat", |run| run.stdin = b"given".to_vec().into()).await.unwrap();
         assert_eq!(outcome.stdout.text(100), "given");
         assert_eq!(ground.run(tier, "cat").await.stdout.text(100), "");
     }

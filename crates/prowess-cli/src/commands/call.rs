@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<Outcome> {
     };
     let mut parts = Parts::open(&arguments.catalog, Some(&arguments.dialect))?;
     parts.equipment.toolkits.run_by(&arguments.executor, Tier::T2, Ready::No);
-    let engine = LocalEngine::of(parts)?;
+    let engine = LocalEngine::for_call(parts)?;
     let call = ToolCall::new(uuid::Uuid::now_v7().to_string(), &arguments.tool, parsed);
     let id = call.id.clone();
     let outcome = match engine.wait(call_tool(&engine, arguments, call)) {
@@ -45,6 +45,12 @@ pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<Outcome> {
         }
     };
     print(&outcome, &id, form)?;
+    if let Some(session) = still_running(&outcome) {
+        anstream::eprintln!(
+            "Note: the command is ended now: session {} was this program's",
+            safe_line(session)
+        );
+    }
     Ok(if outcome.is_error { Outcome::Findings } else { Outcome::Ok })
 }
 
@@ -58,6 +64,12 @@ async fn call_tool(
         engine.runtime.begin_turn(session, agent, TurnRequest::new()).await?;
     }
     engine.runtime.dispatch(session, agent, call).await
+}
+
+/// The session of a command that has not ended, and ends with this program.
+fn still_running(outcome: &ToolOutcome) -> Option<&str> {
+    let is_running = outcome.data["status"] == "running";
+    outcome.data["session_id"].as_str().filter(|_| is_running && outcome.code == "running")
 }
 
 fn print(outcome: &ToolOutcome, id: &str, form: Form) -> anyhow::Result<()> {

@@ -56,10 +56,11 @@ const SKILL_NAMES: [&str; 3] = ["skill", "skill_name", "skill_id"];
 impl RunArguments {
     /// Reads the arguments of a call; else says what is wrong with them.
     pub(crate) fn parse(arguments: &Value) -> Result<Self, InvalidArguments> {
-        let Value::Object(values) = arguments else {
-            return Err(InvalidArguments::NotAnObject);
-        };
-        let mut fields = Fields::new("", values.clone());
+        Self::of(Fields::of(arguments)?)
+    }
+
+    /// The same of what others have left.
+    pub(crate) fn of(mut fields: Fields) -> Result<Self, InvalidArguments> {
         let mut read = Self {
             skill: fields.skill()?,
             command: fields.text("command")?.unwrap_or_default(),
@@ -86,13 +87,21 @@ impl RunArguments {
 
 /// An object whose fields are taken one by one, under their own names or as Go writes them:
 /// `max_files` or `MaxFiles`; the former counts if both are there.
-struct Fields {
+pub(crate) struct Fields {
     /// What stands before a name in an error: `outputs.`
     path: String,
     values: Map<String, Value>,
 }
 
 impl Fields {
+    /// Those of a call.
+    pub(crate) fn of(arguments: &Value) -> Result<Self, InvalidArguments> {
+        match arguments {
+            Value::Object(values) => Ok(Self::new("", values.clone())),
+            _ => Err(InvalidArguments::NotAnObject),
+        }
+    }
+
     fn new(path: impl Into<String>, values: Map<String, Value>) -> Self {
         Self { path: path.into(), values }
     }
@@ -119,7 +128,7 @@ impl Fields {
         found.ok_or_else(|| required("skill"))
     }
 
-    fn text(&mut self, name: &str) -> Result<Option<String>, InvalidArguments> {
+    pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, InvalidArguments> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -127,7 +136,7 @@ impl Fields {
         }
     }
 
-    fn flag(&mut self, name: &str) -> Result<bool, InvalidArguments> {
+    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, InvalidArguments> {
         match self.take(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
@@ -135,6 +144,27 @@ impl Fields {
             Some(Value::String(word)) if word == "false" || word.is_empty() => Ok(false),
             Some(_) => Err(self.wrong(name, "true or false")),
         }
+    }
+
+    /// Whether a flag is set under any of its names.
+    pub(crate) fn any_flag(&mut self, names: &[&str]) -> Result<bool, InvalidArguments> {
+        names.iter().try_fold(false, |is_set, name| Ok(self.flag(name)? || is_set))
+    }
+
+    /// A number under the first of its names that is there; what is below zero is zero.
+    pub(crate) fn whole_number(&mut self, names: &[&str]) -> Result<Option<u64>, InvalidArguments> {
+        let mut found = None;
+        for name in names {
+            let number = match self.take(name) {
+                None => continue,
+                Some(Value::String(text)) if text.is_empty() => continue,
+                Some(Value::String(text)) => text.trim().parse::<i64>().ok(),
+                Some(value) => value.as_i64(),
+            };
+            let number = number.ok_or_else(|| self.wrong(name, "a whole number"))?;
+            found = found.or(Some(u64::try_from(number).unwrap_or(0)));
+        }
+        Ok(found)
     }
 
     /// A list of texts; a single text is a list of one.
@@ -167,7 +197,7 @@ impl Fields {
     }
 
     /// A time in seconds; none if it is absent or not above zero.
-    fn seconds(&mut self, name: &str) -> Result<Option<Duration>, InvalidArguments> {
+    pub(crate) fn seconds(&mut self, name: &str) -> Result<Option<Duration>, InvalidArguments> {
         let seconds = match self.take(name) {
             None => Some(0.0),
             Some(Value::String(text)) if text.is_empty() => Some(0.0),
@@ -196,7 +226,10 @@ impl Fields {
         }
     }
 
-    fn variables(&mut self, name: &str) -> Result<BTreeMap<String, String>, InvalidArguments> {
+    pub(crate) fn variables(
+        &mut self,
+        name: &str,
+    ) -> Result<BTreeMap<String, String>, InvalidArguments> {
         let mut variables = BTreeMap::new();
         for (key, value) in self.object(name)?.unwrap_or_default() {
             let value = match value {
@@ -261,7 +294,7 @@ impl Fields {
     }
 
     /// The names that were not taken.
-    fn rest(self) -> Vec<String> {
+    pub(crate) fn rest(self) -> Vec<String> {
         self.values.into_iter().map(|(name, _)| name).collect()
     }
 

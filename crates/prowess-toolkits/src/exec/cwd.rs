@@ -18,6 +18,15 @@ pub(crate) enum InvalidCwd {
     Place(#[from] PlaceError),
     #[error("a command that is named by its path begins in the skill's folder; leave 'cwd' out")]
     NamedByPath,
+    #[error(
+        "'{asked}' is not below one of the folders skills, work, out and runs; begin in one of them"
+    )]
+    Elsewhere { asked: String },
+    #[error(
+        "a command that is named by a relative path could be a file that was written here; use its \
+         name alone"
+    )]
+    RelativePath,
     #[error("there is no folder '{asked}'")]
     NotFound { asked: String },
     #[error("'{asked}' is not a folder")]
@@ -70,7 +79,7 @@ pub(crate) fn begin(
 }
 
 /// A command that makes its folder, goes there, and goes on; if the folder can be made.
-fn made_first(cwd: &WorkspacePath, command: Command) -> Option<Begin> {
+pub(crate) fn made_first(cwd: &WorkspacePath, command: Command) -> Option<Begin> {
     let top = cwd.names().next().filter(|top| matches!(*top, "work" | "out" | "runs"))?;
     let Command::Shell(line) = command else { return None };
     let quoted = cwd.as_str().replace('\'', r"'\''");

@@ -144,7 +144,7 @@ fn described(file: &CollectedFile, content: Option<&str>) -> Value {
 }
 
 /// What a model should know of the sandbox: which one, and what it does not enforce.
-fn brief_isolation(isolation: &Isolation) -> Value {
+pub(crate) fn brief_isolation(isolation: &Isolation) -> Value {
     let having = |state: Enforcement| -> Vec<&str> {
         let all = Capability::ALL.into_iter();
         all.filter(|it| isolation.of(*it) == state).map(Capability::as_str).collect()

@@ -82,7 +82,7 @@ impl SessionCommands {
         run.skill = skill_folder.as_deref();
         run.cwd = folder("work");
         run.run_dir = run_folder.path().clone();
-        run.stdin = stdin.to_vec();
+        run.stdin = stdin.to_vec().into();
         run.limits = settings.run_limits(Some(request.timeout)).0;
         run.network = grants.network;
         run.require = grants.require;

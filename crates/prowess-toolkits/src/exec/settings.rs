@@ -10,6 +10,7 @@ use prowess_workspace::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::interactive::SessionSettings;
 use crate::policy::{CommandError, CommandPolicy, InvalidCommandList, is_posix};
 
 /// How commands of skills are run: the section `[exec]` of `prowess.toml`.
@@ -39,7 +40,8 @@ use crate::policy::{CommandError, CommandPolicy, InvalidCommandList, is_posix};
 /// allow_unsandboxed = false        # where there is no sandbox, for trusted sources only
 /// allowed_commands = ["python3"]   # with either of these, single commands without a shell:
 /// denied_commands = []             # see `CommandPolicy`, also for variables that hold them
-///
+/// interactive = false              # whether there is `skill_exec` with its family
+/// workspace_exec = false           # whether there is `workspace_exec` with its family
 /// executor = "local"               # or "container": Docker or Podman, as [exec.container] says
 ///
 /// [exec.env]                       # variables of this program that a skill gets, by name
@@ -47,6 +49,9 @@ use crate::policy::{CommandError, CommandPolicy, InvalidCommandList, is_posix};
 ///
 /// [exec.limits]
 /// memory_bytes = 536870912         # and the other fields of `LimitSettings`
+///
+/// [exec.sessions]
+/// max_sessions = 16                # and the other fields of `SessionSettings`
 /// ```
 ///
 /// The section `[exec.container]` is that of [`ContainerSettings`].
@@ -104,12 +109,19 @@ pub struct ExecSettings {
     pub allowed_commands: Vec<String>,
     /// Commands that may not be run, nor what would run them.
     pub denied_commands: Vec<String>,
+    /// Whether there are tools to talk to commands of skills: `skill_exec` with its family.
+    pub interactive: bool,
+    /// Whether there are tools for commands on writable copies of skills: `workspace_exec` with its
+    /// family.
+    pub workspace_exec: bool,
     /// What runs commands; whoever makes the executor decides.
     pub executor: ExecutorChoice,
     /// Variables of this program that a skill gets, by their names.
     pub env: BTreeMap<String, BTreeSet<String>>,
     /// How much a command may use.
     pub limits: LimitSettings,
+    /// How commands are talked to.
+    pub sessions: SessionSettings,
     /// How containers are made.
     pub container: ContainerSettings,
 }
@@ -222,9 +234,12 @@ impl Default for ExecSettings {
             allow_unsandboxed: false,
             allowed_commands: Vec::new(),
             denied_commands: Vec::new(),
+            interactive: false,
+            workspace_exec: false,
             executor: ExecutorChoice::default(),
             env: BTreeMap::new(),
             limits: LimitSettings::default(),
+            sessions: SessionSettings::default(),
             container: ContainerSettings::default(),
         }
     }
@@ -266,6 +281,9 @@ impl ExecSettings {
         with_limits limits: LimitSettings;
         with_executor executor: ExecutorChoice;
         with_container container: ContainerSettings;
+        with_interactive interactive: bool;
+        with_workspace_exec workspace_exec: bool;
+        with_sessions sessions: SessionSettings;
     }
 
     /// The settings in a section `[exec]`.

@@ -37,8 +37,11 @@ fn every_key_of_the_documentation_is_known() {
         require = []
         allowed_commands = []
         denied_commands = []
+        interactive = false
+        workspace_exec = false
         [env]
         [limits]
+        [sessions]
     "#;
     assert_eq!(read(text).unwrap(), ExecSettings::default());
     let text = r#"
@@ -84,6 +87,8 @@ fn wrong_settings_are_named() {
         ("denied_commands = [\"\"]", "[exec] denied_commands: '' is no name of a command"),
         ("max_output_depth = -1", "max_output_depth"),
         ("max_output_globs = \"all\"", "max_output_globs"),
+        ("interactive = 1", "interactive"),
+        ("[sessions]\nmax = 1", "unknown field `max`"),
         (
             "[limits]\nstdin_bytes = 4294967296",
             "[exec.limits] stdin_bytes: 4294967296 is too much; write at most 4294967295",

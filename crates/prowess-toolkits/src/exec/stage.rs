@@ -124,7 +124,7 @@ const MOST_BYTES: usize = 64;
 
 /// The name of a skill's folder below `skills/`: its own name where that is plain, else what can be
 /// kept of it and a hash, so that no two skills of a session share a folder.
-fn folder_name(name: &str) -> String {
+pub(crate) fn folder_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_usable = name.len() <= MOST_BYTES && !name.starts_with('.') && !name.is_empty();
     if is_usable && name.chars().all(is_plain) {

@@ -84,6 +84,7 @@ impl Executor for Counting {
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) runtime: Runtime,
+    pub(crate) catalog: Catalog,
     pub(crate) workspaces: Workspaces,
     pub(crate) artifacts: Arc<MemoryArtifacts>,
     pub(crate) session: SessionKey,
@@ -102,6 +103,7 @@ pub(crate) struct Plan {
     executor: Arc<dyn Executor>,
     trust: Trust,
     has_artifacts: bool,
+    max_artifact_bytes: Option<u64>,
 }
 
 impl Plan {
@@ -119,6 +121,7 @@ impl Plan {
             executor: executor(),
             trust: Trust::Trusted,
             has_artifacts: true,
+            max_artifact_bytes: None,
         };
         plan.skill("demo").file("skills/demo/data/greeting.txt", "hello\n")
     }
@@ -177,6 +180,11 @@ impl Plan {
         self
     }
 
+    pub(crate) fn max_artifact_bytes(mut self, bytes: u64) -> Self {
+        self.max_artifact_bytes = Some(bytes);
+        self
+    }
+
     pub(crate) fn build(self) -> World {
         let skills = self.folder.path().join("skills");
         let source = DirectorySource::new(skills).with_label("test").with_trust(self.trust);
@@ -189,13 +197,16 @@ impl Plan {
         let counting = Counting { inner: self.executor, started: Arc::clone(&started) };
         let mut exec = ExecToolkit::new(workspaces.clone(), Arc::new(counting));
         exec = exec.with_settings(self.settings);
+        if let Some(bytes) = self.max_artifact_bytes {
+            exec = exec.with_max_artifact_bytes(bytes);
+        }
         let mut files = FilesToolkit::new(workspaces.clone()).with_settings(self.files);
         files = files.with_access(self.access);
         if self.has_artifacts {
             exec = exec.with_artifacts(Arc::clone(&artifacts) as Arc<dyn ArtifactStore>);
             files = files.with_artifacts(Arc::clone(&artifacts) as Arc<dyn ArtifactStore>);
         }
-        let runtime = Runtime::builder(catalog)
+        let runtime = Runtime::builder(catalog.clone())
             .dialect(self.dialect)
             .toolkit(Arc::new(exec))
             .toolkit(Arc::new(files))
@@ -204,6 +215,7 @@ impl Plan {
         World {
             folder: self.folder,
             runtime,
+            catalog,
             workspaces,
             artifacts,
             session: "test".parse().unwrap(),

@@ -4,17 +4,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::live::{Live, Stop};
 use super::selftest::{self, Verdict};
 use super::supervised::{Next, Supervised, Waiting, supervise};
 use super::{
     Capability, Command, Enforcement, ExecError, ExecFuture, Executor, Isolation, Network,
-    Protection, Run, RunOutcome, SandboxReport, Tier, Unsandboxed,
+    Protection, Run, RunOutcome, SandboxReport, Stdin, Tier, Unsandboxed,
 };
-use crate::supervisor::{Groups, HOSTED, Identity, Installed, Order, SYSTEM_FOLDERS, VERSION};
+use crate::supervisor::{
+    Groups, HOSTED, Identity, Installed, Order, SYSTEM_FOLDERS, Streams, VERSION,
+};
 
 /// Whom commands run as when we are root: `nobody`.
 const NOBODY: Identity = Identity { uid: 65534, gid: 65534 };
@@ -150,6 +155,7 @@ impl LocalExecutor {
             limits: run.limits.clone(),
             needs,
             user_processes: None,
+            streams: Streams::Usual,
         })
     }
 }
@@ -192,9 +198,11 @@ pub(super) fn installed(run: &Run<'_>) -> Option<Installed> {
 
 /// What is enforced for a run, if it may take place.
 pub(super) fn admit(run: &Run<'_>, verdict: &Verdict) -> Result<Isolation, ExecError> {
-    let (size_bytes, most) = (run.stdin.len() as u64, run.limits.stdin_bytes);
-    if size_bytes > most {
-        return Err(ExecError::Stdin { size_bytes, most });
+    if let Stdin::Bytes(bytes) = &run.stdin {
+        let (size_bytes, most) = (bytes.len() as u64, run.limits.stdin_bytes);
+        if size_bytes > most {
+            return Err(ExecError::Stdin { size_bytes, most });
+        }
     }
     if verdict.isolation.tier == Tier::T0 && run.unsandboxed == Unsandboxed::Refuse {
         return Err(ExecError::NoSandbox { cause: verdict.why_none() });
@@ -293,10 +301,14 @@ pub(super) fn environment(run: &Run<'_>, inside: &Path, tier: Tier) -> Vec<(Stri
     set("LANG", "C.UTF-8".to_owned());
     set("TMPDIR", if tier >= Tier::T2 { "/tmp".to_owned() } else { run_dir.clone() });
     set("WORKSPACE_DIR", at(""));
-    set("SKILLS_DIR", at("skills"));
+    set("SKILLS_DIR", at(run.skills_dir.as_str()));
     set("WORK_DIR", at("work"));
     set("OUTPUT_DIR", at("out"));
     set("RUN_DIR", run_dir);
+    if run.terminal.is_some() {
+        // Whoever reads it is no screen.
+        set("TERM", "dumb".to_owned());
+    }
     variables.retain(|(name, _)| !run.env.contains_key(name));
     variables.extend(run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     if is_installed {
@@ -321,8 +333,10 @@ impl Executor for LocalExecutor {
                 memory: is_enforced(Capability::Memory),
                 pids: is_enforced(Capability::Pids) && verdict.groups.pids,
             };
-            let order = self.order(&run, isolation.tier, needs)?;
-            let stdin = run.stdin;
+            let mut order = self.order(&run, isolation.tier, needs)?;
+            let connected = Live::new(run.stdin, run.terminal, run.stop.is_some());
+            let (live, stop) = connected.map_err(io("connecting the command"))?;
+            order.streams = live.streams();
             let watcher = run.watcher;
             let supervisor = self.supervisor()?;
             let waiting = match self.next.take() {
@@ -337,12 +351,38 @@ impl Executor for LocalExecutor {
             let next = Arc::clone(&self.next);
             let work = move || {
                 let next = Some((&*next, supervisor.as_path()));
-                supervise(waiting, &order, &stdin, watcher.as_ref(), next)
+                supervise(waiting, &order, live, watcher.as_ref(), next)
             };
-            Ok(outcome(blocking(work).await?, isolation))
+            Ok(outcome(stoppable(blocking(work), run.stop, stop).await?, isolation))
         };
         Box::pin(work.instrument(span))
     }
+}
+
+/// What the work comes to. If the token is cancelled meanwhile, it is asked to stop.
+pub(super) async fn stoppable<T>(
+    work: impl Future<Output = T>,
+    token: Option<CancellationToken>,
+    stop: Option<Stop>,
+) -> T {
+    let asked = async {
+        if let (Some(token), Some(stop)) = (token, stop) {
+            token.cancelled().await;
+            stop.ask();
+        }
+        std::future::pending().await
+    };
+    first(work, asked).await
+}
+
+/// What the work comes to, while something else is done beside it that never ends.
+async fn first<T>(work: impl Future<Output = T>, beside: impl Future<Output = T>) -> T {
+    let (mut work, mut beside) = (std::pin::pin!(work), std::pin::pin!(beside));
+    std::future::poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Pending => beside.as_mut().poll(context),
+        done => done,
+    })
+    .await
 }
 
 /// What came of a run.

@@ -2,8 +2,10 @@
 
 #[cfg(feature = "container")]
 mod container;
+mod input;
 mod isolation;
 mod limits;
+mod live;
 mod local;
 mod output;
 mod selftest;
@@ -16,9 +18,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "container")]
 pub use container::{ContainerExecutor, ContainerExecutorBuilder};
+pub use input::{InputError, InputWriter, LiveInput, Stdin, TerminalSize};
 pub use isolation::{Capability, Enforcement, Isolation, Protection, Tier};
 pub use limits::{LimitHit, Limits};
 pub use local::{LocalExecutor, LocalExecutorBuilder};
@@ -43,7 +47,7 @@ pub trait Executor: Send + Sync + 'static {
 }
 
 /// What is to be run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Run<'a> {
     /// The root of the workspace on this machine.
@@ -57,10 +61,15 @@ pub struct Run<'a> {
     pub cwd: WorkspacePath,
     /// The folder of this run, below `runs/`.
     pub run_dir: WorkspacePath,
+    /// The folder of skills that it is told of.
+    pub skills_dir: WorkspacePath,
     /// Variables beyond those that every run has.
     pub env: BTreeMap<String, String>,
     /// What it reads from its standard input.
-    pub stdin: Vec<u8>,
+    pub stdin: Stdin,
+    /// The terminal that its standard streams are, and that it can be controlled from. What it
+    /// writes there counts as standard output.
+    pub terminal: Option<TerminalSize>,
     /// How much it may use.
     pub limits: Limits,
     /// Whether it may use the network.
@@ -71,6 +80,9 @@ pub struct Run<'a> {
     pub unsandboxed: Unsandboxed,
     /// Who sees what it writes while it runs.
     pub watcher: Option<Watcher>,
+    /// When this is cancelled, the command is asked to end, and made to when its grace is over; what
+    /// comes of that is an outcome like any other. Whoever drops the run ends it at once.
+    pub stop: Option<CancellationToken>,
 }
 
 impl<'a> Run<'a> {
@@ -82,13 +94,16 @@ impl<'a> Run<'a> {
             skill: None,
             cwd: WorkspacePath::root(),
             run_dir: WorkspacePath::root(),
+            skills_dir: WorkspacePath::parse("skills").unwrap_or_default(),
             env: BTreeMap::new(),
-            stdin: Vec::new(),
+            stdin: Stdin::default(),
+            terminal: None,
             limits: Limits::default(),
             network: Network::None,
             require: BTreeSet::new(),
             unsandboxed: Unsandboxed::Refuse,
             watcher: None,
+            stop: None,
         }
     }
 }

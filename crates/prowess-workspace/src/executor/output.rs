@@ -4,11 +4,14 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
+
+use super::live::{Live, reading};
 
 /// What a command wrote: all of it, or its beginning and its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,6 +164,11 @@ impl Watcher {
     pub fn new(watch: impl Fn(OutputStream, &[u8]) + Send + Sync + 'static) -> Self {
         Self(Arc::new(watch))
     }
+
+    /// Lets it see something.
+    pub fn see(&self, stream: OutputStream, bytes: &[u8]) {
+        (self.0)(stream, bytes);
+    }
 }
 
 impl std::fmt::Debug for Watcher {
@@ -169,51 +177,79 @@ impl std::fmt::Debug for Watcher {
     }
 }
 
-/// Reads both streams to their ends.
+/// Reads both streams to their ends, and attends to what else a run has, on the line to its
+/// supervisor. What is written to a terminal counts as standard output.
 pub(crate) fn drain(
     stdout: File,
     stderr: File,
     limit: usize,
     watcher: Option<&Watcher>,
     deadline: Instant,
+    mut live: Option<(&mut Live, &UnixStream)>,
 ) -> io::Result<[Captured; 2]> {
     let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
     let mut captures = [Capture::new(limit), Capture::new(limit)];
     let mut buffer = vec![0; 64 << 10];
-    let mut take = |stream: OutputStream, from: &mut dyn Read| -> io::Result<bool> {
-        let count = from.read(&mut buffer)?;
-        if let Some(Watcher(watch)) = watcher {
-            watch(stream, &buffer[..count]);
+    // How many bytes; none at the end, and nothing where nothing is there yet.
+    let mut take = |stream: OutputStream, from: &mut dyn Read| -> io::Result<Option<usize>> {
+        let count = match from.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            count => count?,
+        };
+        if let Some(watcher) = watcher {
+            watcher.see(stream, &buffer[..count]);
         }
         captures[stream as usize].add(&buffer[..count]);
-        Ok(count == 0)
+        Ok(Some(count))
     };
     while stdout.is_some() || stderr.is_some() {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let mut waited = Vec::new();
-        waited
-            .extend(stdout.as_ref().map(|it| PollFd::from_borrowed_fd(it.as_fd(), PollFlags::IN)));
-        waited
-            .extend(stderr.as_ref().map(|it| PollFd::from_borrowed_fd(it.as_fd(), PollFlags::IN)));
+        let others = live.as_ref().map_or([None, None, None], |(live, _)| live.waited());
+        let [bell, input, terminal] = others;
+        let all = [
+            stdout.as_ref().map(|it| reading(it.as_fd())),
+            stderr.as_ref().map(|it| reading(it.as_fd())),
+            terminal,
+            bell,
+            input,
+        ];
+        let is_waited = all.each_ref().map(Option::is_some);
+        let mut waited: Vec<PollFd<'_>> = all.into_iter().flatten().collect();
         let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
         match poll(&mut waited, Some(&left)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let mut ready = waited.iter().map(|it| !it.revents().is_empty());
-        let is_ready = [
-            stdout.is_some() && ready.next().unwrap_or(false),
-            stderr.is_some() && ready.next().unwrap_or(false),
-        ];
-        if is_ready[0] && stdout.as_mut().map_or(Ok(true), |it| take(OutputStream::Stdout, it))? {
+        let is_ready = is_waited.map(|is_waited| is_waited && ready.next().unwrap_or(false));
+        drop(waited);
+        let [from_stdout, from_stderr, from_terminal, rings, has_room] = is_ready;
+        if let (true, Some(from)) = (from_stdout, &mut stdout)
+            && take(OutputStream::Stdout, from)? == Some(0)
+        {
             stdout = None;
         }
-        if is_ready[1] && stderr.as_mut().map_or(Ok(true), |it| take(OutputStream::Stderr, it))? {
+        if let (true, Some(from)) = (from_stderr, &mut stderr)
+            && take(OutputStream::Stderr, from)? == Some(0)
+        {
             stderr = None;
         }
+        let Some((live, control)) = &mut live else { continue };
+        if let (true, Some(from)) = (from_terminal, live.terminal())
+            && take(OutputStream::Stdout, from)? == Some(0)
+        {
+            live.hang_up();
+        }
+        if rings || has_room {
+            live.attend(control);
+        }
+    }
+    // Whoever could write to it has gone: what is there is all.
+    if let Some(from) = live.as_mut().and_then(|(live, _)| live.terminal()) {
+        while take(OutputStream::Stdout, from)?.is_some_and(|count| count > 0) {}
     }
     Ok(captures.map(Capture::finish))
 }

@@ -13,6 +13,7 @@ use rustix::fs::FlockOperation;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::live::Live;
 use super::local::{LocalExecutor, io};
 use super::supervised::{Supervised, Waiting, supervise};
 use super::{
@@ -121,7 +122,7 @@ impl Cage for Local<'_> {
 
     fn carry_out(&self, _: &Run<'_>, order: &Order) -> Result<Supervised, ExecError> {
         let waiting = Waiting::start(self.supervisor, order.sandbox())?;
-        supervise(waiting, order, &[], None, None)
+        supervise(waiting, order, Live::default(), None, None)
     }
 }
 

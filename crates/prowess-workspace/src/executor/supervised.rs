@@ -9,6 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::live::Live;
 use super::local::io as failed;
 use super::output::drain;
 use super::{Captured, ExecError, Watcher};
@@ -94,7 +95,7 @@ impl Drop for Next {
         if let Some(Waiting { line, stdout, stderr, child: _child }) = waiting {
             // It ends then, and takes with it what it has made for a run.
             drop(line);
-            let _ = drain(stdout, stderr, 0, None, Instant::now() + PATIENCE);
+            let _ = drain(stdout, stderr, 0, None, Instant::now() + PATIENCE, None);
         }
     }
 }
@@ -115,19 +116,22 @@ pub(crate) type Supervised = (Ended, Duration, [Captured; 2]);
 pub(crate) fn supervise(
     waiting: Waiting,
     order: &Order,
-    stdin: &[u8],
+    mut live: Live,
     watcher: Option<&Watcher>,
     next: Option<(&Next, &Path)>,
 ) -> Result<Supervised, ExecError> {
     let begun = Instant::now();
     let Waiting { line: control, stdout, stderr, mut child } = waiting;
-    let told = send(&control, order).and_then(|()| send_bytes(&control, stdin));
+    let told = send(&control, order)
+        .and_then(|()| send_bytes(&control, &live.bytes))
+        .and_then(|()| live.pass_on(&control));
     if let Some((next, supervisor)) = next {
         next.prepare(supervisor, order.sandbox());
     }
     let limits = &order.limits;
     let deadline = later(later(begun, limits.wall), limits.grace) + PATIENCE;
-    let captured = drain(stdout, stderr, order.limits.output_bytes, watcher, deadline);
+    let more = Some((&mut live, &control));
+    let captured = drain(stdout, stderr, order.limits.output_bytes, watcher, deadline, more);
     let [stdout, stderr] = captured.map_err(failed("reading what the command writes"))?;
     // It writes its report before it ends, and the pipes end with it.
     let _ = control.set_read_timeout(Some(PATIENCE));

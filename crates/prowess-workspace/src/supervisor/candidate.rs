@@ -18,12 +18,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_de
 use super::cgroup::Cgroups;
 use super::confine::{CannotConfine, Progress, confine, exec, give_up, memory, rules};
 use super::landlock::Rules;
-use super::order::{Groups, Order, Sandbox, receive, send};
+use super::order::{Groups, Order, Sandbox, Streams, receive, send};
+use super::streams::Given;
 
 /// A process that waits for its order.
 pub(crate) struct Candidate {
     sandbox: Sandbox,
     groups: Groups,
+    streams: Streams,
     pid: Pid,
     process: OwnedFd,
     line: UnixStream,
@@ -34,12 +36,22 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn new(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Self, CannotConfine> {
+    pub(crate) fn new(
+        sandbox: Sandbox,
+        cgroups: &Cgroups,
+        given: Given,
+    ) -> Result<Self, CannotConfine> {
         let rules = rules(sandbox)?;
-        Self::with_rules(sandbox, cgroups, rules).map_err(CannotConfine::Process)
+        Self::with_rules(sandbox, cgroups, given, rules).map_err(CannotConfine::Process)
     }
 
-    fn with_rules(sandbox: Sandbox, cgroups: &Cgroups, rules: Option<Rules>) -> io::Result<Self> {
+    fn with_rules(
+        sandbox: Sandbox,
+        cgroups: &Cgroups,
+        given: Given,
+        rules: Option<Rules>,
+    ) -> io::Result<Self> {
+        let streams = given.streams();
         let (line, theirs) = UnixStream::pair()?;
         let (input, progress) = (memory(b"")?, memory(b"")?);
         // SAFETY: this process has one thread, so that its copy can do whatever it could.
@@ -49,7 +61,8 @@ impl Candidate {
                 // When the supervisor goes, so does its end.
                 drop(line);
                 let mut progress = Progress::new(progress);
-                let cause = become_command(sandbox, cgroups, rules, theirs, input, &mut progress);
+                let streams = (given, input);
+                let cause = become_command(sandbox, cgroups, rules, theirs, streams, &mut progress);
                 progress.fail(&cause.unwrap_or_else(|cause| cause));
                 // SAFETY: there is nothing to be put in order; the supervisor does that.
                 unsafe { libc::_exit(1) }
@@ -58,13 +71,14 @@ impl Candidate {
         };
         let process = pidfd_open(pid, PidfdFlags::empty())?;
         let groups = cgroups.groups();
-        Ok(Self { sandbox, groups, pid, process, line, rules, input, progress })
+        Ok(Self { sandbox, groups, streams, pid, process, line, rules, input, progress })
     }
 
     /// Whether it can carry out this order, in these groups.
     pub(crate) fn fits(&self, order: &Order, groups: Groups) -> bool {
         self.sandbox == order.sandbox()
             && self.groups == groups
+            && self.streams == order.streams
             && self.rules.as_ref().is_none_or(Rules::are_current)
     }
 
@@ -90,7 +104,7 @@ fn become_command(
     cgroups: &Cgroups,
     rules: Option<Rules>,
     line: UnixStream,
-    input: File,
+    (given, input): (Given, File),
     progress: &mut Progress,
 ) -> Result<CannotConfine, CannotConfine> {
     let die_with_parent = || {
@@ -99,15 +113,17 @@ fn become_command(
     };
     die_with_parent()?;
     rustix::process::setsid().map_err(|error| CannotConfine::Process(error.into()))?;
+    let given = given.take_on().map_err(CannotConfine::Process)?;
     cgroups.entrances().join().map_err(CannotConfine::Process)?;
     give_up(sandbox)?;
     // Becoming somebody else has undone it.
     die_with_parent()?;
     let order: Order = receive(line).map_err(CannotConfine::Order)?;
     confine(&order, cgroups.groups(), rules)?;
-    let input = match input.metadata().map_err(CannotConfine::Order)?.len() {
-        0 => Stdio::null(),
-        _ => Stdio::from(input),
+    let input = match (given, input.metadata().map_err(CannotConfine::Order)?.len()) {
+        (Some(given), _) => given,
+        (None, 0) => Stdio::null(),
+        (None, _) => Stdio::from(input),
     };
     Ok(exec(&order, input, progress))
 }

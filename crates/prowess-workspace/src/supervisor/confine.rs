@@ -17,9 +17,10 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::landlock::Rules;
 use super::order;
-use super::order::{Groups, Identity, Order, Sandbox};
+use super::order::{Groups, Identity, Order, Sandbox, Streams};
 use super::program::{self, NoProgram};
 use super::seccomp::{self, NoFilter};
+use super::streams::Given;
 use crate::executor::Tier;
 
 /// What the last steps towards a command need.
@@ -29,6 +30,8 @@ pub(crate) struct Entrance {
     pub(crate) groups: Groups,
     /// The descriptor that says how far it got.
     pub(crate) progress: i32,
+    /// The descriptor that came for the command.
+    pub(crate) given: Option<i32>,
 }
 
 /// Why a command cannot be confined; nothing was started.
@@ -119,18 +122,27 @@ pub(crate) fn enter(descriptor: &str) -> ExitCode {
     // SAFETY: as above.
     let mut progress = Progress::new(unsafe { File::from_raw_fd(entrance.progress) });
     let order = &entrance.order;
-    let failure = enter_as(order, entrance.groups)
-        .map_or_else(|cause| cause, |()| exec(order, Stdio::inherit(), &mut progress));
+    // SAFETY: as above.
+    let given = entrance.given.map(|given| unsafe { File::from_raw_fd(given) });
+    let given = Given::from_file(order.streams, given);
+    let failure = enter_as(order, entrance.groups, given)
+        .map_or_else(|cause| cause, |input| exec(order, input, &mut progress));
     progress.fail(&failure);
     ExitCode::FAILURE
 }
 
-fn enter_as(order: &Order, groups: Groups) -> Result<(), CannotConfine> {
+/// Its standard input.
+fn enter_as(order: &Order, groups: Groups, given: Given) -> Result<Stdio, CannotConfine> {
+    if order.streams == Streams::Terminal {
+        rustix::process::setsid().map_err(|error| CannotConfine::Process(error.into()))?;
+    }
+    let input = given.take_on().map_err(CannotConfine::Process)?;
     // While paths can still be opened that the command will not reach.
     let mut rules = rules(order.sandbox())?;
     rules.as_mut().map_or(Ok(()), |rules| rules.add(order))?;
     give_up(order.sandbox())?;
-    confine(order, groups, rules)
+    confine(order, groups, rules)?;
+    Ok(input.unwrap_or_else(Stdio::inherit))
 }
 
 /// Becomes the command of an order. Says why not.

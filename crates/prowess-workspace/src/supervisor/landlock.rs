@@ -10,7 +10,7 @@ use landlock::{
 use rustix::fs::{FileType, Stat, fstat, stat};
 
 use super::bubblewrap::{PROGRAMS, etc};
-use super::order::{Order, Sandbox};
+use super::order::{Order, Sandbox, Streams};
 use crate::executor::{Network, Tier};
 
 /// The newest rules that are known here; an older kernel enforces those that it knows, and the
@@ -90,6 +90,11 @@ impl Rules {
             for path in order.readable.iter().chain([&order.inside.join("skills")]) {
                 self.allow(path, AccessFs::from_read(NEWEST))?;
             }
+        }
+        if order.streams == Streams::Terminal {
+            // It always is the process' own.
+            let access = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+            self.allow(Path::new("/dev/tty"), access)?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ mod processes;
 mod program;
 mod run;
 mod seccomp;
+mod streams;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,10 +31,12 @@ pub(crate) use descriptors::pass;
 #[cfg(feature = "container")]
 pub(crate) use init::{Answer, Ask, Hello};
 pub(crate) use order::{
-    Ended, Groups, Identity, Installed, Order, Report, Sandbox, VERSION, receive, send, send_bytes,
+    Ended, Groups, Identity, Installed, Order, Report, Request, Sandbox, Streams, VERSION, receive,
+    send, send_bytes,
 };
 pub(crate) use program::SYSTEM_FOLDERS;
 pub(crate) use run::later;
+pub(crate) use streams::send_descriptor;
 
 /// The first argument by which a program is asked to be the supervisor.
 pub(crate) const ASKED: &str = "__prowess-supervisor";

@@ -46,6 +46,9 @@ pub(crate) struct Order {
     /// supervisor finds out.
     #[serde(default)]
     pub(crate) user_processes: Option<u64>,
+    /// What comes with the order for the command.
+    #[serde(default)]
+    pub(crate) streams: Streams,
 }
 
 impl Order {
@@ -61,6 +64,27 @@ pub(crate) struct Installed {
     pub(crate) skill: Option<String>,
     /// The last names, in lower case, that it must not turn out to have.
     pub(crate) denied: Vec<String>,
+}
+
+/// What comes for the command behind its order, as an open descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Streams {
+    /// Nothing: its input is in the order.
+    #[default]
+    Usual,
+    /// Its standard input.
+    Input,
+    /// A terminal: all its standard streams.
+    Terminal,
+}
+
+/// What the supervisor is asked while a command runs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// To end it: gently first.
+    Stop,
 }
 
 /// What a sandbox is, whatever runs in it.
@@ -97,6 +121,7 @@ pub(crate) struct Ended {
     /// As a shell would report it.
     pub(crate) exit_code: i32,
     pub(crate) timed_out: bool,
+    pub(crate) was_stopped: bool,
     pub(crate) limits_hit: Vec<LimitHit>,
     /// Whether the limits of memory and processes held for all processes together.
     pub(crate) groups: Groups,

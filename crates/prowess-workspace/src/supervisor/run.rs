@@ -23,7 +23,8 @@ use rustix::process::{
 use super::candidate::Candidate;
 use super::cgroup::Cgroups;
 use super::confine::{CannotConfine, Entrance, NOT_ALLOWED, Progress, READY, memory};
-use super::order::{Ended, Order, Report, Sandbox, VERSION, receive, receive_bytes, send};
+use super::order::{Ended, Order, Report, Request, Sandbox, VERSION, receive, receive_bytes, send};
+use super::streams::Given;
 use super::{ASKED, ENTER, bubblewrap, disk, processes};
 use crate::executor::{LimitHit, Tier};
 
@@ -69,7 +70,7 @@ pub(crate) fn run(sandbox: &str) -> ExitCode {
     let candidate = sandbox.and_then(|sandbox| prepare(sandbox, &cgroups));
     let report = take(&control)
         .map_err(CannotRun::Order)
-        .and_then(|(order, stdin)| carry_out(order, &stdin, &control, &mut cgroups, candidate?));
+        .and_then(|(order, input)| carry_out(order, input, &control, &mut cgroups, candidate?));
     let report = report.unwrap_or_else(|why| {
         processes::end_all();
         match why {
@@ -90,30 +91,43 @@ fn prepare(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Option<Candidate>, Can
     let own = Some(rustix::process::getpid());
     let reaps = rustix::process::set_child_subreaper(own);
     reaps.map_err(|error| CannotRun::Supervise(error.into()))?;
-    Ok(candidate(sandbox, cgroups)?)
+    Ok(candidate(sandbox, cgroups, &mut Given::Nothing)?)
 }
 
 /// A process for the command, where it needs no namespaces.
-fn candidate(sandbox: Sandbox, cgroups: &Cgroups) -> Result<Option<Candidate>, CannotConfine> {
+fn candidate(
+    sandbox: Sandbox,
+    cgroups: &Cgroups,
+    given: &mut Given,
+) -> Result<Option<Candidate>, CannotConfine> {
     match sandbox.tier {
-        Tier::T0 | Tier::T1 | Tier::T3 => Candidate::new(sandbox, cgroups).map(Some),
+        Tier::T0 | Tier::T1 | Tier::T3 => {
+            Candidate::new(sandbox, cgroups, std::mem::take(given)).map(Some)
+        }
         Tier::T2 => Ok(None),
     }
 }
 
-fn take(mut control: &UnixStream) -> io::Result<(Order, Vec<u8>)> {
+/// What a command reads: these bytes, or what came for it.
+struct Input {
+    bytes: Vec<u8>,
+    given: Given,
+}
+
+fn take(mut control: &UnixStream) -> io::Result<(Order, Input)> {
     let order: Order = receive(&mut control)?;
     if order.version != VERSION {
         let text = format!("it speaks version {}, the supervisor {VERSION}", order.version);
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
-    let stdin = receive_bytes(&mut control, order.limits.stdin_bytes)?;
-    Ok((order, stdin))
+    let bytes = receive_bytes(&mut control, order.limits.stdin_bytes)?;
+    let given = Given::take(order.streams, control)?;
+    Ok((order, Input { bytes, given }))
 }
 
 fn carry_out(
     mut order: Order,
-    stdin: &[u8],
+    mut input: Input,
     control: &UnixStream,
     cgroups: &mut Cgroups,
     expected: Option<Candidate>,
@@ -129,13 +143,13 @@ fn carry_out(
         Some(candidate) => Some(candidate),
         None => {
             processes::end_all();
-            candidate(order.sandbox(), cgroups)?
+            candidate(order.sandbox(), cgroups, &mut input.given)?
         }
     };
     order.user_processes = process_limit(&order, groups.pids, candidate.as_ref());
     let started = match candidate {
-        Some(candidate) => candidate.start(&order, stdin),
-        None => start_in_namespaces(&order, stdin, cgroups),
+        Some(candidate) => candidate.start(&order, &input.bytes),
+        None => start_in_namespaces(&order, input, cgroups),
     };
     let (process, mut progress) =
         started.map_err(|cause| CannotRun::Start { program: order.argv[0].clone(), cause })?;
@@ -143,8 +157,8 @@ fn carry_out(
     let survivors = processes::end_all();
     match progress.said().unwrap_or_default().as_str() {
         READY => {}
-        // Its time was over before it began.
-        "" if end.timed_out => {}
+        // Its time was over before it began, or nobody wanted it any more.
+        "" if end.timed_out || end.was_stopped => {}
         "" => return Err(CannotRun::Sandbox),
         said => {
             return Err(match said.strip_prefix(NOT_ALLOWED) {
@@ -194,12 +208,13 @@ fn threads_of(uid: u32, except: Option<Pid>) -> u64 {
 /// Starts the command of an order in namespaces. The process that holds them, and how far it gets.
 fn start_in_namespaces(
     order: &Order,
-    stdin: &[u8],
+    input: Input,
     cgroups: &Cgroups,
 ) -> io::Result<(OwnedFd, Progress)> {
-    let input = match stdin.is_empty() {
+    let Input { bytes, given } = input;
+    let input = match bytes.is_empty() {
         true => Stdio::null(),
-        false => Stdio::from(memory(stdin)?),
+        false => Stdio::from(memory(&bytes)?),
     };
     let bwrap = order.bwrap.as_ref().ok_or(io::ErrorKind::NotFound)?;
     let supervisor = std::env::current_exe()?;
@@ -217,7 +232,14 @@ fn start_in_namespaces(
     let progress = memory(b"")?;
     let theirs = progress.try_clone()?;
     let groups = cgroups.groups();
-    let entrance = Entrance { order: order.clone(), groups, progress: theirs.as_raw_fd() };
+    // Not as its own streams: whoever holds the namespaces would hold them open.
+    let given = given.into_file();
+    let entrance = Entrance {
+        order: order.clone(),
+        groups,
+        progress: theirs.as_raw_fd(),
+        given: given.as_ref().map(AsRawFd::as_raw_fd),
+    };
     let mut letter = memory(b"")?;
     send(&letter, &entrance)?;
     letter.seek(SeekFrom::Start(0))?;
@@ -227,6 +249,7 @@ fn start_in_namespaces(
     command.arg(letter.as_raw_fd().to_string()).env_clear().current_dir("/").stdin(input);
     let mut passed: Vec<File> = texts.into_iter().map(|(_, file)| file).collect();
     passed.extend([words, letter, theirs]);
+    passed.extend(given);
     let entrances = cgroups.entrances();
     let prepare = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -271,7 +294,8 @@ impl Watched {
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_SHARE: u32 = 20;
 
-/// Waits until a command ends, its time is over, it fills the disk, or nobody waits for it.
+/// Waits until a command ends, its time is over, it fills the disk, it is to be stopped, or nobody
+/// waits for it.
 fn watch(
     process: BorrowedFd<'_>,
     order: &Order,
@@ -283,24 +307,29 @@ fn watch(
     let depth = if order.tier == Tier::T2 { 2 } else { 0 };
     let over = later(begun, order.limits.wall);
     let mut ending: Option<Instant> = None;
-    let mut timed_out = false;
+    let (mut timed_out, mut was_stopped) = (false, false);
     let mut limits_hit = Vec::new();
     let mut look = begun + LOOK_EVERY;
     loop {
         let deadline = ending.unwrap_or(over);
         let wait = deadline.min(look).saturating_duration_since(Instant::now());
-        let (has_ended, is_alone) =
+        let (has_ended, is_called) =
             wait_for(process, control.as_fd(), wait).map_err(CannotRun::Watch)?;
         if has_ended {
             break;
         }
+        // Whoever says nothing when there is something to read has gone.
+        let request = is_called.then(|| receive::<Request>(control));
+        let is_alone = matches!(request, Some(Err(_)));
         if is_alone || ending.is_some_and(|deadline| Instant::now() >= deadline) {
             processes::end_all();
             break;
         }
-        if ending.is_none() && Instant::now() >= deadline {
-            timed_out = true;
-            limits_hit.push(LimitHit::Wall);
+        let is_over = Instant::now() >= deadline;
+        let is_stopped = matches!(request, Some(Ok(Request::Stop)));
+        if ending.is_none() && (is_over || is_stopped) {
+            (timed_out, was_stopped) = (is_over, is_stopped);
+            limits_hit.extend(is_over.then_some(LimitHit::Wall));
             processes::ask_to_end(depth);
             ending = Some(later(Instant::now(), order.limits.grace));
         }
@@ -319,7 +348,8 @@ fn watch(
     let signal = |status: &WaitIdStatus| Some(128 + status.terminating_signal()?);
     let code = |status: WaitIdStatus| status.exit_status().or_else(|| signal(&status));
     let exit_code = status.and_then(code).unwrap_or(128 + libc::SIGKILL);
-    Ok(Ended { exit_code, timed_out, limits_hit, groups: Default::default(), survivors: 0 })
+    let groups = Default::default();
+    Ok(Ended { exit_code, timed_out, was_stopped, limits_hit, groups, survivors: 0 })
 }
 
 /// A moment so much later, or as late as never.
@@ -328,7 +358,7 @@ pub(crate) fn later(moment: Instant, by: Duration) -> Instant {
     moment + by.min(NEVER)
 }
 
-/// Whether the command has ended, and whether nobody waits for it any more.
+/// Whether the command has ended, and whether there is something on the line.
 fn wait_for(
     child: BorrowedFd<'_>,
     control: BorrowedFd<'_>,

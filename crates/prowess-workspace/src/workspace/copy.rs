@@ -52,6 +52,8 @@ impl Budget {
 pub(super) struct Copying<'a> {
     pub(super) owner: Option<WorkspaceOwner>,
     pub(super) other_names: OtherNames,
+    /// Entries of the folder itself that are not copied.
+    pub(super) left_out: &'a [&'a str],
     pub(super) to: &'a WorkspacePath,
 }
 
@@ -73,6 +75,9 @@ impl Copying<'_> {
         let mut entries: Vec<_> = source.entries().and_then(Iterator::collect).map_err(failed)?;
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
+            if below.is_empty() && self.left_out.iter().any(|name| entry.name == **name) {
+                continue;
+            }
             budget.take_file()?;
             let shown_name = entry.name.to_string_lossy();
             let path = if below.is_empty() {

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::copy::{Budget, Copying, OtherNames, copy_file};
 use super::metadata::create;
 use super::read::failed;
+use super::stage::{LINKS, StagedSkill, VENV};
 use super::{Workspace, WorkspaceError, shown};
 use crate::beneath::{Folder, Stamp, give};
 use crate::collect::{RefusedFile, mime_type};
@@ -140,6 +141,32 @@ impl Workspace {
         self.copy(source, from.as_str(), to, OtherNames::Refused)
     }
 
+    /// Copies a staged skill to a folder that commands may write, in the place of what is there:
+    /// its own files, without what staging has added.
+    pub fn copy_skill(
+        &self,
+        skill: &StagedSkill,
+        to: &WorkspacePath,
+    ) -> Result<CopiedIn, WorkspaceError> {
+        let _span = self.span(to);
+        let (_, name) = split(&skill.path);
+        let metadata = self.metadata()?;
+        let own = metadata.skills.get(name).map(|it| it.own.as_slice()).unwrap_or_default();
+        let added = LINKS.iter().map(|(name, _)| *name).chain([VENV]);
+        let added: Vec<&str> = added.filter(|name| !own.iter().any(|it| it == name)).collect();
+        let failed = |cause| failed(&skill.path, cause);
+        let source = self.inner.folder.open_folder(&skill.path).map_err(failed)?;
+        let place = self.place_for(to)?;
+        // Whoever staged it has decided that it is not too large.
+        let mut budget = Budget {
+            max_bytes: u64::MAX,
+            max_files: u64::MAX,
+            max_depth: u64::MAX,
+            ..self.budget(&skill.path)
+        };
+        self.copy_folder(&source, &place, OtherNames::Refused, &added, &mut budget)
+    }
+
     /// Makes a relative link to a file or a folder of the workspace. A file or link in its place
     /// is replaced, a folder is not.
     pub fn link_within(
@@ -194,21 +221,8 @@ impl Workspace {
             if is_fixed(&place.path) {
                 return Err(WorkspaceError::FolderInTheWay { path: place.path });
             }
-            let drafts = self.drafts()?;
-            let name = Uuid::now_v7().simple().to_string();
-            let copy = Copying { owner: self.inner.owner, other_names, to: &place.path };
-            let settled = drafts
-                .make(name.as_ref(), 0o755, self.inner.owner)
-                .map_err(|cause| failed(to, cause))
-                .and_then(|target| {
-                    let source = Folder::from(source);
-                    copy.folder(&source, &target, "", &mut budget, &mut copied)
-                })
-                .and_then(|()| self.settle_folder(&drafts, &name, &place));
-            if settled.is_err() {
-                let _ = remove(&drafts, name.as_ref(), &self.inner.bin);
-            }
-            settled?;
+            let source = Folder::from(source);
+            copied = self.copy_folder(&source, &place, other_names, &[], &mut budget)?;
         } else if stamp.is_file()
             && (other_names == OtherNames::Allowed || !stamp.has_other_names())
         {
@@ -223,6 +237,30 @@ impl Workspace {
             return Err(WorkspaceError::NotAFile { path: from.to_owned(), what: stamp.what() });
         }
         Ok(copied)
+    }
+
+    /// Copies a folder without these of its entries.
+    fn copy_folder(
+        &self,
+        source: &Folder,
+        place: &Place,
+        other_names: OtherNames,
+        left_out: &[&str],
+        budget: &mut Budget,
+    ) -> Result<CopiedIn, WorkspaceError> {
+        let mut copied = CopiedIn::default();
+        let drafts = self.drafts()?;
+        let name = Uuid::now_v7().simple().to_string();
+        let copy = Copying { owner: self.inner.owner, other_names, left_out, to: &place.path };
+        let settled = drafts
+            .make(name.as_ref(), 0o755, self.inner.owner)
+            .map_err(|cause| failed(&place.path, cause))
+            .and_then(|target| copy.folder(source, &target, "", budget, &mut copied))
+            .and_then(|()| self.settle_folder(&drafts, &name, place));
+        if settled.is_err() {
+            let _ = remove(&drafts, name.as_ref(), &self.inner.bin);
+        }
+        settled.map(|()| copied)
     }
 
     /// Puts a folder that is whole in the place of another one, or of nothing.

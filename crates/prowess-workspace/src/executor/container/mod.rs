@@ -23,12 +23,15 @@ use self::held::Held;
 use self::keeper::Keeper;
 use self::plan::{Plan, SKILLS_ROOT, WORKSPACE};
 use self::pool::Pool;
-use super::local::{admit, argv, blocking, environment, installed, outcome, writable};
+use super::live::Live;
+use super::local::{
+    admit, argv, blocking, environment, installed, io, outcome, stoppable, writable,
+};
 use super::selftest::{Cage, Verdict, judge_one};
 use super::settings::{ContainerSettings, Reuse};
 use super::supervised::{Supervised, supervise};
 use super::{ExecError, ExecFuture, Executor, Isolation, Run, RunOutcome, SandboxReport, Tier};
-use crate::supervisor::{Groups, Order, VERSION};
+use crate::supervisor::{Groups, Order, Streams, VERSION};
 
 /// Runs commands in containers, by Docker or Podman on this machine.
 ///
@@ -154,6 +157,7 @@ impl ContainerExecutor {
             limits: run.limits.clone(),
             needs: Groups::default(),
             user_processes: None,
+            streams: Streams::Usual,
         })
     }
 
@@ -206,7 +210,10 @@ impl ContainerExecutor {
         let isolation = admit(&run, verdict)?;
         let plan = Plan::of(&run);
         let held = self.hold(&plan).await?;
-        let order = self.order(&run, held.shell())?;
+        let mut order = self.order(&run, held.shell())?;
+        let connected = Live::new(run.stdin, run.terminal, run.stop.is_some());
+        let (live, stop) = connected.map_err(io("connecting the command"))?;
+        order.streams = live.streams();
         let sandbox = order.sandbox();
         let wait = |held: Held| blocking(move || Ok((held.supervisor(sandbox)?, held)));
         let (waiting, held) = match wait(held).await {
@@ -217,14 +224,14 @@ impl ContainerExecutor {
         // Whoever stops waiting ends the run.
         let _guard = waiting.hang_up_when_dropped()?;
         let reuse = self.0.origin.settings.reuse;
-        let (stdin, watcher) = (run.stdin, run.watcher);
+        let watcher = run.watcher;
         let work = move || {
-            let supervised = supervise(waiting, &order, &stdin, watcher.as_ref(), None)?;
+            let supervised = supervise(waiting, &order, live, watcher.as_ref(), None)?;
             let is_good = reuse == Reuse::Clean && has_ended_by_itself(&supervised);
             let held = (is_good && held.is_clean()).then_some(held);
             Ok((supervised, held))
         };
-        let (supervised, held) = blocking(work).await?;
+        let (supervised, held) = stoppable(blocking(work), run.stop, stop).await?;
         self.give_back(&plan, held);
         Ok(outcome(supervised, isolation))
     }
@@ -279,7 +286,8 @@ impl Cage for Container<'_> {
         let gone = || ExecError::Engine { cause: "it went away".to_owned() };
         let keeper = self.executor.0.keeper.get().ok_or_else(gone)?;
         let held = keeper.made(Plan::of(run)).blocking_recv().map_err(|_| gone())??;
-        let supervised = supervise(held.supervisor(order.sandbox())?, order, &[], None, None);
+        let supervised =
+            supervise(held.supervisor(order.sandbox())?, order, Live::default(), None, None);
         *open(&self.held) = Some(held);
         supervised
     }

@@ -1,0 +1,4 @@
+//! Runs that somebody talks to, in containers.
+
+#[path = "interactive.rs"]
+mod interactive;
