@@ -252,10 +252,19 @@ async fn whoever_is_killed_leaves_nothing_that_runs_and_the_next_one_removes_the
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(eventually(|| !is_running()), "everything ends with whoever asked for it");
-    assert!(!containers_of(&ground).is_empty());
+    let left = containers_of(&ground);
+    let folders: Vec<String> = left
+        .iter()
+        .map(|(id, _)| {
+            let about = ask(&format!("/containers/{id}/json"));
+            about["Config"]["Labels"]["prowess.folder"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert!(!folders.is_empty() && folders.iter().all(|it| std::path::Path::new(it).exists()));
     let next = executor(|_| {});
     run(&next, &other, "true").await;
     assert_eq!(containers_of(&ground), []);
+    assert!(!folders.iter().any(|it| std::path::Path::new(it).exists()), "{folders:?}");
 }
 
 #[tokio::test]

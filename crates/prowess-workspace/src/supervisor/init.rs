@@ -9,6 +9,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+#[cfg(feature = "container")]
+use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -22,8 +24,13 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::descriptors::receive_with;
+#[cfg(feature = "container")]
+use super::descriptors::send_with;
+#[cfg(feature = "container")]
+use super::order::receive;
 use super::order::{Sandbox, VERSION, send};
-use super::{descriptors, run};
+use super::run;
 
 /// What it is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,7 +85,7 @@ fn serve(line: &UnixStream) -> io::Result<()> {
     let shell = shells.into_iter().find(|path| Path::new(path).exists()).map(str::to_owned);
     send(line, &Hello { version: VERSION, shell })?;
     let first = Traces::find();
-    while let Some((asked, streams)) = descriptors::take(line)? {
+    while let Some((asked, streams)) = take(line)? {
         let answer = match asked {
             Ask::Supervise { sandbox } => match start(sandbox, streams, line) {
                 Ok(()) => Answer::Started,
@@ -95,6 +102,34 @@ fn serve(line: &UnixStream) -> io::Result<()> {
         send(line, &answer)?;
     }
     Ok(())
+}
+
+/// The most bytes of a message.
+const MOST_BYTES: usize = 4096;
+
+/// Asks the first process of a container for something. Whoever asks waits for the answer before the
+/// next message.
+#[cfg(feature = "container")]
+pub(crate) fn ask(
+    line: &UnixStream,
+    asked: &Ask,
+    streams: &[BorrowedFd<'_>],
+) -> io::Result<Answer> {
+    let bytes = serde_json::to_vec(asked)?;
+    if bytes.len() > MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the message is too long"));
+    }
+    send_with(line, &bytes, streams)?;
+    receive(line)
+}
+
+/// What is asked, with the descriptors for it; `None` if there will be no more.
+fn take(line: &UnixStream) -> io::Result<Option<(Ask, Vec<OwnedFd>)>> {
+    let mut bytes = [0; MOST_BYTES];
+    match receive_with(line, &mut bytes)? {
+        (0, _) => Ok(None),
+        (count, streams) => Ok(Some((serde_json::from_slice(&bytes[..count])?, streams))),
+    }
 }
 
 /// A copy of this process becomes a supervisor.

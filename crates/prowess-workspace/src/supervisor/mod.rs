@@ -27,9 +27,8 @@ use std::process::ExitCode;
 pub(crate) use bubblewrap::SUPERVISOR as INSIDE;
 pub(crate) use canary::{Attempts, Finding, Hoard};
 pub(crate) use cgroup::start_time;
-pub(crate) use descriptors::pass;
 #[cfg(feature = "container")]
-pub(crate) use init::{Answer, Ask, Hello};
+pub(crate) use init::{Answer, Ask, Hello, ask};
 pub(crate) use order::{
     Ended, Groups, Identity, Installed, Order, Report, Request, Sandbox, Streams, VERSION, receive,
     send, send_bytes,

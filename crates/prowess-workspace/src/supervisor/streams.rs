@@ -1,19 +1,15 @@
 //! Descriptors that come for a command, from the program that asked for it.
 
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
 use rustix::process::ioctl_tiocsctty;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
+use super::descriptors::{receive_with, send_with};
 use super::order::Streams;
 
 /// What goes over the line with a descriptor: it needs a byte to go with.
@@ -21,29 +17,17 @@ const TOKEN: [u8; 1] = [1];
 
 /// Passes a descriptor on.
 pub(crate) fn send_descriptor(line: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [descriptor];
-    control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(line, &[IoSlice::new(&TOKEN)], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
+    send_with(line, &TOKEN, &[descriptor])
 }
 
 fn receive_descriptor(line: &UnixStream) -> io::Result<OwnedFd> {
     let missing = || io::Error::new(io::ErrorKind::InvalidData, "no descriptor came with it");
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut token = [0; 1];
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    let message = recvmsg(line, &mut [IoSliceMut::new(&mut token)], &mut control, flags)?;
-    if message.bytes != 1 || token != TOKEN || message.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(missing());
+    let (count, descriptors) = receive_with(line, &mut token)?;
+    match (count, token) {
+        (1, TOKEN) => descriptors.into_iter().next().ok_or_else(missing),
+        _ => Err(missing()),
     }
-    let mut found = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-        _ => None,
-    });
-    found.next().ok_or_else(missing)
 }
 
 /// What came for a command.

@@ -15,9 +15,13 @@ use super::listing::list;
 use super::plan::{Common, Plan};
 use crate::supervisor::start_time;
 
-/// Who made a container, and on which machine.
+/// Who made a container, on which machine, and the folder that it called from.
 const OWNER: &str = "prowess.owner";
 const MACHINE: &str = "prowess.machine";
+const FOLDER: &str = "prowess.folder";
+
+/// How the names of such folders begin.
+const FOLDER_PREFIX: &str = "prowess-line-";
 
 /// A socket that an engine answers on.
 #[derive(Clone, Debug)]
@@ -66,11 +70,17 @@ impl Engine {
 
     pub(crate) async fn about(&self) -> Result<About, ExecError> {
         let info = self.docker.info().await.map_err(failed("what it is"))?;
+        let version = self.docker.version().await.map_err(failed("what it is"))?;
+        let parts = version.components.unwrap_or_default();
+        let is_podman = parts.iter().any(|part| part.name.contains("Podman"));
         let options = info.security_options.unwrap_or_default();
-        Ok(About {
-            cpus: info.ncpu.unwrap_or(1),
-            is_rootless: options.iter().any(|option| option.contains("rootless")),
-        })
+        let is_rootless = options.iter().any(|option| option.contains("rootless"));
+        if is_rootless && !is_podman {
+            let cause = "it is a Docker without root, in which a workspace would belong to somebody \
+                         else; use Podman, or a Docker that root runs";
+            return Err(ExecError::Engine { cause: cause.to_owned() });
+        }
+        Ok(About { cpus: info.ncpu.unwrap_or(1), is_rootless })
     }
 
     /// What an image holds: its name may mean another one later.
@@ -92,7 +102,7 @@ impl Engine {
         const SOCKET: &str = "call";
         let preparing = || io("preparing a container");
         let folder =
-            tempfile::Builder::new().prefix("prowess-line-").tempdir().map_err(preparing())?;
+            tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().map_err(preparing())?;
         let line = folder.path().join("line");
         std::fs::create_dir(&line).map_err(preparing())?;
         let listener = UnixListener::bind(line.join(SOCKET)).map_err(preparing())?;
@@ -106,7 +116,9 @@ impl Engine {
         }
         let options = CreateContainerOptionsBuilder::default();
         let options = options.name(&format!("prowess-{}", uuid::Uuid::now_v7())).build();
-        let body = common.body(plan, &line, SOCKET);
+        let mut body = common.body(plan, &line, SOCKET);
+        let place = folder.path().to_string_lossy().into_owned();
+        body.labels.get_or_insert_default().insert(FOLDER.to_owned(), place);
         let made = self.docker.create_container(Some(options), body).await;
         let id = made.map_err(failed("making a container"))?.id;
         let called = async {
@@ -184,6 +196,7 @@ impl Engine {
             if container.has_ended() || is_abandoned(&container.labels) {
                 tracing::debug!(container = container.id, "an abandoned container is removed");
                 self.remove(&container.id).await;
+                remove_folder(&container.labels);
             }
         }
         Ok(())
@@ -212,6 +225,19 @@ fn is_abandoned(labels: &HashMap<String, String>) -> bool {
     });
     let is_here = labels.get(MACHINE).is_some_and(|it| *it == machine());
     is_here && owner.is_some_and(|(pid, started)| start_time(pid) != started)
+}
+
+/// Removes the folder of a container whose owner is gone.
+fn remove_folder(labels: &HashMap<String, String>) {
+    let folder = labels.get(FOLDER).filter(|_| is_abandoned(labels)).map(Path::new);
+    let is_ours = |folder: &&Path| {
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(FOLDER_PREFIX) && folder.is_absolute()
+    };
+    if let Some(folder) = folder.filter(is_ours) {
+        // Whoever may not remove it leaves it to its owner.
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 /// Whoever has the engine's socket has the machine.

@@ -8,7 +8,7 @@ use super::super::ExecError;
 use super::super::local::io;
 use super::super::supervised::Waiting;
 use super::keeper::Jobs;
-use crate::supervisor::{Answer, Ask, Hello, Sandbox, VERSION, pass, receive};
+use crate::supervisor::{Answer, Ask, Hello, Sandbox, VERSION, ask, receive};
 
 /// How long the first process may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -58,8 +58,7 @@ impl Held {
         let (stdout, to_stdout) = std::io::pipe().map_err(lost)?;
         let (stderr, to_stderr) = std::io::pipe().map_err(lost)?;
         let streams = [theirs.as_fd(), to_stdout.as_fd(), to_stderr.as_fd()];
-        pass(&self.line, &Ask::Supervise { sandbox }, &streams).map_err(lost)?;
-        match receive(&self.line).map_err(lost)? {
+        match ask(&self.line, &Ask::Supervise { sandbox }, &streams).map_err(lost)? {
             Answer::Started => Ok(Waiting::elsewhere(line, stdout.into(), stderr.into())),
             Answer::Failed { cause } => Err(ExecError::Start { cause }),
             other => Err(ExecError::Lost { cause: format!("{other:?}") }),
@@ -68,8 +67,7 @@ impl Held {
 
     /// Ends everything in it but its first process. Whether it is as it was when it began. Blocks.
     pub(crate) fn is_clean(&self) -> bool {
-        let swept = pass(&self.line, &Ask::Sweep, &[]).and_then(|()| receive(&self.line));
-        match swept {
+        match ask(&self.line, &Ask::Sweep, &[]) {
             Ok(Answer::Clean) => true,
             Ok(other) => {
                 tracing::debug!(container = self.id, ?other, "a container is not used again");

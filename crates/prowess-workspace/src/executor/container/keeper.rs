@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::ExecError;
@@ -17,6 +17,9 @@ use super::{Origin, carried::Carried};
 
 /// How long the end of a keeper waits for the engine.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many containers are made at once: an engine is no faster if more are asked for.
+const AT_ONCE: usize = 4;
 
 /// Asks for a container, or for its end.
 enum Job {
@@ -85,13 +88,18 @@ impl Keeper {
         let jobs = Jobs(send);
         let (at_work, shared) = (engine.clone(), Arc::clone(&common));
         let work = async move {
+            let turns = Arc::new(Semaphore::new(AT_ONCE));
             let mut tasks = JoinSet::new();
             while let Some(job) = receive.recv().await {
                 let (engine, common) = (at_work.clone(), Arc::clone(&shared));
                 match job {
                     Job::Remove(id) => drop(tasks.spawn(async move { engine.remove(&id).await })),
                     Job::Make(plan, reply) => {
-                        let make = async move { engine.make(&common, &plan, patience).await };
+                        let turns = Arc::clone(&turns);
+                        let make = async move {
+                            let _turn = turns.acquire().await;
+                            engine.make(&common, &plan, patience).await
+                        };
                         drop(tasks.spawn(async move {
                             let made = make.await;
                             // It says something first, and must not keep others waiting meanwhile.
