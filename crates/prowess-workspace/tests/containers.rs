@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -42,8 +43,8 @@ async fn run_with(
     executor.run(run).await
 }
 
-/// When the first process began tells containers apart.
-const WHICH: &str = "cut -d' ' -f22 /proc/1/stat";
+/// When the first process began, and in which namespace, tells containers apart.
+const WHICH: &str = "cut -d' ' -f22 /proc/1/stat; readlink /proc/self/ns/pid";
 
 /// What the engine answers.
 fn ask(path: &str) -> Value {
@@ -90,6 +91,10 @@ async fn a_container_has_what_it_needs_and_nothing_else() {
     assert_eq!(host["NanoCpus"], 1_000_000_000);
     let user = about["Config"]["User"].as_str().unwrap();
     assert!(!user.starts_with("0") && !user.starts_with("root") && !user.is_empty(), "{user}");
+    // Nobody else here can call in place of what runs in it.
+    let folder = about["Config"]["Labels"]["prowess.folder"].as_str().unwrap();
+    let mode = std::fs::metadata(folder).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "{folder}");
     // Of this machine it sees the workspace, the supervisor, and not the engine.
     let engine = std::env::var("PROWESS_TEST_ENGINE").unwrap();
     let mounts = about["Mounts"].as_array().unwrap();

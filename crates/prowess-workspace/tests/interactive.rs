@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -332,12 +333,19 @@ async fn endless_output_is_bounded_and_can_be_stopped() {
     let ground = Ground::new();
     for tier in tiers() {
         for terminal in [None, Some(TerminalSize::default())] {
+            let seen = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&seen);
             let talk = Talk::start(&ground, tier, "yes", |run| {
                 run.terminal = terminal;
-                run.watcher = None;
+                let count = move |_, bytes: &[u8]| {
+                    counted.fetch_add(bytes.len(), Ordering::Relaxed);
+                };
+                run.watcher = Some(Watcher::new(count));
                 run.limits.output_bytes = 1000;
             });
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            while seen.load(Ordering::Relaxed) <= 1000 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             talk.stop.cancel();
             let outcome = talk.end().await;
             assert!(outcome.stdout.total_bytes > 1000, "{tier:?}");

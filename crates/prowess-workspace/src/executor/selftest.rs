@@ -17,7 +17,7 @@ use super::live::Live;
 use super::local::{LocalExecutor, io};
 use super::supervised::{Supervised, Waiting, supervise};
 use super::{
-    Capability, Command, Enforcement, ExecError, Isolation, Limits, Protection, Run, Tier,
+    Capability, Command, Enforcement, ExecError, Isolation, LimitHit, Limits, Protection, Run, Tier,
 };
 use crate::path::WorkspacePath;
 use crate::supervisor::{ASKED, Attempts, CANARY, Finding, Groups, Hoard, Order, start_time};
@@ -207,8 +207,11 @@ fn test(cage: &impl Cage) -> Result<(Isolation, Groups), ExecError> {
     let was_reached = ground.was_reached();
     let is_left = finding.left_one && ground.is_held(&workspace);
     let hoarded = run(["hoard", &TEST_MEMORY.to_string()], limits)?;
-    // Whoever keeps the books may be the one that is killed.
-    let hoard: Hoard = answer(&hoarded).unwrap_or_default();
+    let hoard: Hoard = match answer(&hoarded) {
+        // Whoever keeps the books may be the one that is killed.
+        Err(_) if hoarded.0.limits_hit.contains(&LimitHit::Memory) => Hoard::default(),
+        answered => answered?,
+    };
     let protections = protections(tier, &finding, hoard, was_reached, is_left, groups);
     Ok((Isolation::new(tier, protections), groups))
 }

@@ -217,12 +217,8 @@ impl Traces {
         });
         let mut found: BTreeMap<String, Vec<String>> = folders
             .map(|path| {
-                let names = std::fs::read_dir(&path).map(|entries| {
-                    let entries = entries.flatten();
-                    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-                });
-                // What cannot be looked into may hold anything.
-                let mut names = names.unwrap_or_else(|error| vec![error.to_string()]);
+                let mut names = Vec::new();
+                list(Path::new(&path), &mut names);
                 names.sort_unstable();
                 (path, names)
             })
@@ -239,5 +235,25 @@ impl Traces {
     fn beyond(&self, first: &Self) -> Option<String> {
         let differs = |path: &&String| self.0.get(*path) != first.0.get(*path);
         self.0.keys().chain(first.0.keys()).find(differs).cloned()
+    }
+}
+
+/// More names than these are not compared: then something was left.
+const MOST_NAMES: usize = 1000;
+
+/// What is below a folder. What cannot be looked into may hold anything.
+fn list(folder: &Path, names: &mut Vec<String>) {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return names.push(format!("{} {error}", folder.display())),
+    };
+    for entry in entries.flatten() {
+        if names.len() > MOST_NAMES {
+            return;
+        }
+        names.push(entry.path().to_string_lossy().into_owned());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            list(&entry.path(), names);
+        }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use arguments::{Look, TTY};
 pub(crate) use declaration::{flag, object, text};
 pub(crate) use screen::Want;
 pub(crate) use session::{AfterInput, Beginning, Family, Owner, Session};
-pub(crate) use sessions::Sessions;
+pub(crate) use sessions::{Forget, Sessions};
 pub use settings::SessionSettings;
 pub(crate) use tools::{Act, SkillExec, Talk, check_input, too_many};
 

@@ -146,6 +146,30 @@ impl SessionSettings {
     }
 }
 
+/// Forgets a session that nobody was told of.
+pub(crate) struct Forget<'a> {
+    sessions: &'a Sessions,
+    session: &'a Session,
+}
+
+impl<'a> Forget<'a> {
+    /// Forgets it, unless it is kept.
+    pub(crate) fn unless_told(sessions: &'a Sessions, session: &'a Session) -> Self {
+        Self { sessions, session }
+    }
+
+    /// Somebody was told.
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        drop(self.sessions.take(&self.session.id));
+    }
+}
+
 #[cfg(test)]
 #[path = "sessions_tests.rs"]
 mod tests;

@@ -12,7 +12,7 @@ use super::arguments::{ExecArguments, TalkArguments};
 use super::declaration;
 use super::screen::Want;
 use super::session::{AfterInput, Beginning, Family, Owner, Session};
-use super::sessions::{Sessions, TooMany};
+use super::sessions::{Forget, Sessions, TooMany};
 
 /// `skill_exec`: begins a session.
 pub(crate) struct SkillExec {
@@ -45,12 +45,16 @@ impl SkillExec {
         };
         let session =
             self.sessions.begin(beginning, runner).map_err(|why| too_many(&why, Family::Skill))?;
+        // Whoever stops waiting will never know its name.
+        let guard = Forget::unless_told(&self.sessions, &session);
         let mut warnings = Vec::new();
         let patience = settings.patience(look.yield_ms, settings.exec_yield_ms, &mut warnings);
         let lines = settings.lines(look.lines, &mut warnings);
         session.screen().settle(0, Some(Instant::now() + patience)).await;
         let want = Want { offset: None, lines, bytes: runner.settings.shown_output_bytes };
-        Ok(answer(&self.sessions, &session, want, warnings, invocation).await)
+        let told = answer(&self.sessions, &session, want, warnings, invocation).await;
+        guard.keep();
+        Ok(told)
     }
 }
 

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::after::code_of;
 use super::super::interactive::{
-    AfterInput, Beginning, Family, Owner, Session, Sessions, Want, add_exit, answer, check_input,
-    outcome, too_many,
+    AfterInput, Beginning, Family, Forget, Owner, Session, Sessions, Want, add_exit, answer,
+    check_input, outcome, too_many,
 };
 use super::super::plan::{Plan, Runner, cannot_begin, run_folder};
 use super::super::settings::Grants;
@@ -60,7 +60,7 @@ impl WorkspaceExec {
         let begun = self.sessions.begin(beginning, &self.runner);
         let session = begun.map_err(|why| too_many(&why, Family::Workspace))?;
         // Whoever stops waiting for an answer ends what it was to be about.
-        let guard = Forget { sessions: &self.sessions, session: &session };
+        let guard = Forget::unless_told(&self.sessions, &session);
         let screen = session.screen();
         match patience {
             None => drop(screen.finish().await),
@@ -152,23 +152,5 @@ impl Tool for WorkspaceExec {
 
     fn call<'a>(&'a self, invocation: Invocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move { self.run(invocation).await.unwrap_or_else(|refusal| refusal) })
-    }
-}
-
-/// Forgets a session that nobody was told of.
-struct Forget<'a> {
-    sessions: &'a Sessions,
-    session: &'a Session,
-}
-
-impl Forget<'_> {
-    fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        drop(self.sessions.take(&self.session.id));
     }
 }

@@ -1,18 +1,23 @@
 //! The engine of containers: what Prowess wants of Docker and Podman.
 
 use std::collections::HashMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error;
 use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Pid, test_kill_process};
 use tokio::net::UnixListener;
 
 use super::super::ExecError;
 use super::super::local::io;
 use super::listing::list;
-use super::plan::{Common, Plan};
+use super::plan::{Common, Plan, user};
 use crate::supervisor::start_time;
 
 /// Who made a container, on which machine, and the folder that it called from.
@@ -101,39 +106,40 @@ impl Engine {
     ) -> Result<(String, std::os::unix::net::UnixStream, tempfile::TempDir), ExecError> {
         const SOCKET: &str = "call";
         let preparing = || io("preparing a container");
-        let folder =
-            tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().map_err(preparing())?;
+        // Whoever else could enter it could answer in place of the first process.
+        let mode: Permissions = PermissionsExt::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).permissions(mode).tempdir();
+        let folder = folder.map_err(preparing())?;
         let line = folder.path().join("line");
         std::fs::create_dir(&line).map_err(preparing())?;
         let listener = UnixListener::bind(line.join(SOCKET)).map_err(preparing())?;
-        // Nobody else on this machine can enter the folder above.
         for (path, mode) in [(line.clone(), 0o755), (line.join(SOCKET), 0o777)] {
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            let mode = PermissionsExt::from_mode(mode);
             std::fs::set_permissions(path, mode).map_err(preparing())?;
         }
         for (from, ..) in common.mounts(plan, &line) {
             keep_out(&self.socket, &from)?;
         }
-        let options = CreateContainerOptionsBuilder::default();
-        let options = options.name(&format!("prowess-{}", uuid::Uuid::now_v7())).build();
+        let name = format!("prowess-{}", uuid::Uuid::now_v7());
+        let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let mut body = common.body(plan, &line, SOCKET);
         let place = folder.path().to_string_lossy().into_owned();
         body.labels.get_or_insert_default().insert(FOLDER.to_owned(), place);
         let made = self.docker.create_container(Some(options), body).await;
-        let id = made.map_err(failed("making a container"))?.id;
         let called = async {
+            let id = made.map_err(failed("making a container"))?.id;
             let started = self.docker.start_container(&id, None).await;
             started.map_err(failed("starting a container"))?;
-            self.called(&listener, &id, patience).await
+            let called = self.called(&listener, &id, patience).await?;
+            // Nobody else inside can call.
+            std::fs::remove_file(line.join(SOCKET)).map_err(preparing())?;
+            Ok((id, called))
         };
         match called.await {
-            Ok(line_to_it) => {
-                // Nobody else inside can call.
-                std::fs::remove_file(line.join(SOCKET)).map_err(preparing())?;
-                Ok((id, line_to_it, folder))
-            }
+            Ok((id, called)) => Ok((id, called, folder)),
             Err(error) => {
-                self.remove(&id).await;
+                // It may have been made though nobody said so.
+                self.remove(&name).await;
                 Err(error)
             }
         }
@@ -164,6 +170,11 @@ impl Engine {
             called = listener.accept() => {
                 let (line, _) = called.map_err(io("connecting a container"))?;
                 let line = line.into_std().map_err(io("connecting a container"))?;
+                let caller = socket_peercred(&line).map_err(|it| io("connecting a container")(it.into()))?;
+                if caller.uid.as_raw() != user().0 {
+                    let cause = format!("user {} called in its place", caller.uid.as_raw());
+                    return Err(ExecError::Engine { cause });
+                }
                 line.set_nonblocking(false).map_err(io("connecting a container"))?;
                 Ok(line)
             }
@@ -224,7 +235,15 @@ fn is_abandoned(labels: &HashMap<String, String>) -> bool {
         Some((pid.parse::<u32>().ok()?, started))
     });
     let is_here = labels.get(MACHINE).is_some_and(|it| *it == machine());
-    is_here && owner.is_some_and(|(pid, started)| start_time(pid) != started)
+    is_here && owner.is_some_and(|(pid, started)| !is_alive(pid, started))
+}
+
+/// Whether a process is there that began then. One of somebody else may be hidden.
+fn is_alive(pid: u32, started: &str) -> bool {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let is_gone = number.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
+    let began = start_time(pid);
+    !is_gone && (began.is_empty() || began == started)
 }
 
 /// Removes the folder of a container whose owner is gone.

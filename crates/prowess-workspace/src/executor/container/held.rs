@@ -19,7 +19,7 @@ pub(crate) struct Held {
     id: String,
     line: UnixStream,
     shell: Option<String>,
-    jobs: Option<Jobs>,
+    jobs: Jobs,
     /// Where the socket was; it is seen inside.
     _folder: tempfile::TempDir,
 }
@@ -28,8 +28,9 @@ impl Held {
     /// One that was made, once it has said what it is. Blocks.
     pub(crate) fn greet(
         (id, line, folder): (String, UnixStream, tempfile::TempDir),
+        jobs: Jobs,
     ) -> Result<Self, ExecError> {
-        let mut held = Self { id, line, shell: None, jobs: None, _folder: folder };
+        let mut held = Self { id, line, shell: None, jobs, _folder: folder };
         held.line.set_read_timeout(Some(PATIENCE)).map_err(io("connecting a container"))?;
         let hello: Hello = receive(&held.line).map_err(io("connecting a container"))?;
         if hello.version != VERSION {
@@ -38,12 +39,6 @@ impl Held {
         }
         held.shell = hello.shell;
         Ok(held)
-    }
-
-    /// From now on it is removed when this goes.
-    pub(crate) fn removed_by(mut self, jobs: Jobs) -> Self {
-        self.jobs = Some(jobs);
-        self
     }
 
     /// The shell of the image.
@@ -82,8 +77,6 @@ impl Drop for Held {
     fn drop(&mut self) {
         // With the line, everything in it ends at once.
         let _ = self.line.shutdown(std::net::Shutdown::Both);
-        if let Some(jobs) = self.jobs.take() {
-            jobs.remove(std::mem::take(&mut self.id));
-        }
+        self.jobs.remove(std::mem::take(&mut self.id));
     }
 }

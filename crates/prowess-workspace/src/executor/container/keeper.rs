@@ -2,28 +2,34 @@
 //! nobody waits for it any more.
 
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::ExecError;
 use super::super::local::io;
+use super::carried::Carried;
 use super::engine::{Engine, labels};
 use super::held::Held;
 use super::plan::{Common, Plan};
-use super::{Origin, carried::Carried};
+use super::pool::Pool;
+use super::{Origin, open};
 
 /// How long the end of a keeper waits for the engine.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether a container has waited for too long.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// How many containers are made at once: an engine is no faster if more are asked for.
 const AT_ONCE: usize = 4;
 
 /// Asks for a container, or for its end.
 enum Job {
-    Make(Box<Plan>, Reply),
+    /// Whoever gets it can have it removed.
+    Make(Box<Plan>, Jobs, Reply),
     Remove(String),
 }
 
@@ -61,8 +67,8 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Finds the engine and the image, and removes what was abandoned. Blocks.
-    pub(crate) fn start(origin: &Origin) -> Result<Self, ExecError> {
-        let patience = Duration::from_secs(origin.settings.engine_seconds);
+    pub(crate) fn start(origin: &Origin, pool: Weak<Mutex<Pool<Held>>>) -> Result<Self, ExecError> {
+        let patience = Duration::from_secs(origin.settings.engine_seconds.max(1));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(io("starting the keeper of containers"))?;
         let supervisor = super::super::local::supervisor(origin.supervisor.clone())?;
@@ -90,11 +96,20 @@ impl Keeper {
         let work = async move {
             let turns = Arc::new(Semaphore::new(AT_ONCE));
             let mut tasks = JoinSet::new();
-            while let Some(job) = receive.recv().await {
+            loop {
+                let job = match tokio::time::timeout(LOOK_EVERY, receive.recv()).await {
+                    Ok(Some(job)) => job,
+                    Ok(None) => break,
+                    Err(_) => {
+                        let old = pool.upgrade().map(|pool| open(&pool).overdue(Instant::now()));
+                        drop(old);
+                        continue;
+                    }
+                };
                 let (engine, common) = (at_work.clone(), Arc::clone(&shared));
                 match job {
                     Job::Remove(id) => drop(tasks.spawn(async move { engine.remove(&id).await })),
-                    Job::Make(plan, reply) => {
+                    Job::Make(plan, jobs, reply) => {
                         let turns = Arc::clone(&turns);
                         let make = async move {
                             let _turn = turns.acquire().await;
@@ -103,7 +118,8 @@ impl Keeper {
                         drop(tasks.spawn(async move {
                             let made = make.await;
                             // It says something first, and must not keep others waiting meanwhile.
-                            let greet = move || reply(made.and_then(Held::greet));
+                            let greet =
+                                move || reply(made.and_then(|made| Held::greet(made, jobs)));
                             let _ = tokio::task::spawn_blocking(greet).await;
                         }));
                     }
@@ -137,12 +153,8 @@ impl Keeper {
         reply: impl FnOnce(Result<Held, ExecError>) + Send + 'static,
     ) {
         let Some(jobs) = &self.jobs else { return };
-        let owner = jobs.clone();
-        let reply = move |made: Result<Held, ExecError>| {
-            reply(made.map(|held| held.removed_by(owner)));
-        };
         // It is there as long as this is.
-        let _ = jobs.0.send(Job::Make(Box::new(plan), Box::new(reply)));
+        let _ = jobs.0.send(Job::Make(Box::new(plan), jobs.clone(), Box::new(reply)));
     }
 
     /// A container that was made for this.

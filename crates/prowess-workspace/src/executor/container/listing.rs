@@ -90,7 +90,7 @@ mod tests {
         for (answer, said) in [
             (&b"HTTP/1.0 500 Internal Server Error\r\n\r\n{}"[..], "500"),
             (b"", "does not answer"),
-            (b"HTTP/1.0 200 OK\r\n\r\n{", "EOF"),
+            (b"HTTP/1.0 200 OK\r\n\r\n[", "EOF"),
         ] {
             let error = read(answer).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");

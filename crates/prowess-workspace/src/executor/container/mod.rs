@@ -117,8 +117,8 @@ impl ContainerExecutor {
 
     async fn keeper(&self) -> Result<&Keeper, ExecError> {
         let start = || {
-            let origin = self.0.origin.clone();
-            blocking(move || Keeper::start(&origin))
+            let (origin, pool) = (self.0.origin.clone(), Arc::downgrade(&self.0.pool));
+            blocking(move || Keeper::start(&origin, pool))
         };
         self.0.keeper.get_or_try_init(start).await
     }

@@ -20,8 +20,14 @@ pub(crate) const WORKSPACE: &str = "/workspace";
 /// Where the folder of `SKILLS_ROOT` is inside.
 pub(crate) const SKILLS_ROOT: &str = "/opt/skills";
 
-/// Whom commands run as when we are root: `nobody`.
-const NOBODY: &str = "65534:65534";
+/// Whom commands run as: `nobody` when we are root, else whoever we are.
+pub(crate) fn user() -> (u32, u32) {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    match uid.is_root() {
+        true => (65534, 65534),
+        false => (uid.as_raw(), gid.as_raw()),
+    }
+}
 
 /// Processes of a container that are not the command's: the first one, and a supervisor.
 const OUR_PROCESSES: u64 = 2;
@@ -118,11 +124,7 @@ impl Common {
             }),
             ..Default::default()
         };
-        let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
-        let user = match uid.is_root() {
-            true => NOBODY.to_owned(),
-            false => format!("{}:{}", uid.as_raw(), gid.as_raw()),
-        };
+        let (uid, gid) = user();
         let words = self.carried.words.iter().map(String::as_str);
         let socket = format!("{FOLDER}/line/{socket}");
         let words = words.chain([ASKED, INIT, &socket]).map(str::to_owned);
@@ -160,7 +162,7 @@ impl Common {
             entrypoint: Some(words.collect()),
             cmd: Some(Vec::new()),
             env: Some(Vec::new()),
-            user: Some(user),
+            user: Some(format!("{uid}:{gid}")),
             working_dir: Some("/".to_owned()),
             hostname: own_network.then(|| "prowess".to_owned()),
             labels: Some(labels),

@@ -54,7 +54,9 @@ impl<T> Pool<T> {
         }
     }
 
-    fn overdue(&mut self, now: Instant) -> Vec<T> {
+    /// Those that have waited for too long.
+    #[must_use]
+    pub(crate) fn overdue(&mut self, now: Instant) -> Vec<T> {
         let is_over = |since: &Instant| now.saturating_duration_since(*since) >= self.longest;
         self.waiting.extract_if(.., |(_, since, _)| is_over(since)).map(|(_, _, one)| one).collect()
     }
