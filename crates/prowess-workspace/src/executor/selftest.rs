@@ -205,15 +205,24 @@ fn test(cage: &impl Cage) -> Result<(Isolation, Groups), ExecError> {
     let groups = attempted.0.groups;
     let finding: Finding = answer(&attempted)?;
     let was_reached = ground.was_reached();
-    let is_left = finding.left_one && ground.is_held(&workspace);
+    if !finding.left_one {
+        return Err(unable("leave a process behind for a moment"));
+    }
+    let is_left = ground.is_held(&workspace);
     let hoarded = run(["hoard", &TEST_MEMORY.to_string()], limits)?;
     let hoard: Hoard = match answer(&hoarded) {
         // Whoever keeps the books may be the one that is killed.
         Err(_) if hoarded.0.limits_hit.contains(&LimitHit::Memory) => Hoard::default(),
+        Ok(Hoard { is_able: false, .. }) => return Err(unable("take any memory")),
         answered => answered?,
     };
     let protections = protections(tier, &finding, hoard, was_reached, is_left, groups);
     Ok((Isolation::new(tier, protections), groups))
+}
+
+/// An attempt that does not even begin shows nothing.
+fn unable(what: &str) -> ExecError {
+    ExecError::Start { cause: format!("the canary could not {what}, so that nothing is known") }
 }
 
 fn answer<T: DeserializeOwned>(supervised: &Supervised) -> Result<T, ExecError> {
