@@ -31,7 +31,10 @@ pub(crate) use variables::is_posix;
 /// - Where commands are denied, so is whatever runs others (shells, `env`, `xargs` and the like),
 ///   unless it is allowed by its name. Options by which other programs run others
 ///   (`find -exec`, `tar --to-command`, `git -c`) are refused with either list.
-/// - Variables that change how programs are found or what they load cannot be set.
+/// - A call may set variables of language, time and colour (`LANG`, the `LC_…` of POSIX and glibc,
+///   `TZ`, `TERM`, `COLUMNS`, `LINES`, `NO_COLOR`, `CLICOLOR`, `FORCE_COLOR`, `SOURCE_DATE_EPOCH`)
+///   and no others, because programs find, load and run things by too many. Those that the host
+///   passes are not asked about here.
 ///
 /// A list that says nothing may come from a variable of the environment, under our name or under
 /// that of trpc-agent-go: `PROWESS_EXEC_ALLOWED_COMMANDS` or
@@ -149,15 +152,21 @@ pub enum CommandError {
         /// The one that is denied.
         denied: String,
     },
-    /// A variable would change what runs.
+    /// A variable could change what runs.
     #[error(
-        "'env.{name}' changes how programs are found or what they load, and the host lists those \
-         that may run; leave it out"
+        "'env.{name}' could change what programs load or run, and the host lists those that may \
+         run; pass it as an argument or in a file, or let the host declare it in [exec.env]"
     )]
     Variable {
         /// The variable.
         name: String,
     },
+    /// An editor would be a line of shell.
+    #[error(
+        "'editor_text' sets EDITOR to a line of shell, and the host lists the commands that may \
+         run; leave it out and pass the text as an argument or in a file"
+    )]
+    Editor,
     /// The lists cannot be used, so that nothing is allowed.
     #[error("no command is allowed by the host: {0}")]
     Lists(#[from] InvalidCommandList),
@@ -167,7 +176,9 @@ impl CommandError {
     /// The stable name.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Open { .. } | Self::Nul | Self::Variable { .. } => "invalid_arguments",
+            Self::Open { .. } | Self::Nul | Self::Variable { .. } | Self::Editor => {
+                "invalid_arguments"
+            }
             _ => "command_not_allowed",
         }
     }
@@ -213,15 +224,24 @@ impl CommandPolicy {
         Ok(Command::Installed { words, denied: self.denied.iter().cloned().collect() })
     }
 
-    /// Whether a call may set these variables.
+    /// Whether a call may set these variables. Without lists, it may set any.
     pub fn check_env<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), CommandError> {
-        let mut refused = names.into_iter().filter(|name| variables::changes_what_runs(name));
+        let mut refused = names.into_iter().filter(|name| !variables::is_harmless(name));
         match refused.next().filter(|_| !self.is_open()) {
             Some(name) => Err(CommandError::Variable { name: name.to_owned() }),
             None => Ok(()),
+        }
+    }
+
+    /// Whether a call may bring a text that an editor writes.
+    #[cfg(feature = "exec")]
+    pub(crate) fn check_editor(&self) -> Result<(), CommandError> {
+        match self.is_open() {
+            true => Ok(()),
+            false => Err(CommandError::Editor),
         }
     }
 
