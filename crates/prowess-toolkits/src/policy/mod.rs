@@ -1,5 +1,6 @@
 //! Which commands a host allows, and what of them is run.
 
+mod git;
 mod launchers;
 mod lists;
 mod programs;
@@ -31,6 +32,7 @@ pub(crate) use variables::is_posix;
 /// - Where commands are denied, so is whatever runs others (shells, `env`, `xargs` and the like),
 ///   unless it is allowed by its name. Options by which other programs run others
 ///   (`find -exec`, `tar --to-command`, `git -c`) are refused with either list.
+/// - Of git, only plain subcommands are run.
 /// - A call may set variables of language, time and colour (`LANG`, the `LC_…` of POSIX and glibc,
 ///   `TZ`, `TERM`, `COLUMNS`, `LINES`, `NO_COLOR`, `CLICOLOR`, `FORCE_COLOR`, `SOURCE_DATE_EPOCH`)
 ///   and no others, because programs find, load and run things by too many. Those that the host
@@ -267,7 +269,7 @@ impl CommandPolicy {
     /// Whether a program may be run, by its name.
     fn check_name(&self, name: &str) -> Result<(), CommandError> {
         let own = || name.to_owned();
-        if self.denied.contains(&last_name(name)) {
+        if self.denies(&last_name(name)) {
             return Err(CommandError::Denied { name: own() });
         }
         if let Some((variable, _)) = name.split_once('=')
@@ -289,6 +291,12 @@ impl CommandPolicy {
                 Err(CommandError::NotAllowed { name: own(), allowed })
             }
         }
+    }
+
+    /// Whether a last name is denied, or that of the same program for any machine.
+    fn denies(&self, name: &str) -> bool {
+        self.denied.contains(name)
+            || launchers::elsewhere(name).any(|name| self.denied.contains(name))
     }
 
     /// Whether it may be run with these arguments.

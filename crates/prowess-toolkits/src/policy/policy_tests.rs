@@ -96,9 +96,10 @@ fn a_deny_list_denies_by_last_name_and_what_would_run_it() {
     assert!(matches!(both.command("rm x"), Err(CommandError::Denied { .. })));
     assert!(both.command("env").is_ok());
     assert!(both.command("env ls -l").is_ok());
-    for text in ["env rm x", "env /bin/RM x", "env -S 'rm x'", "env A=b rm"] {
+    for text in ["env rm x", "env /bin/RM x", "env A=b rm"] {
         assert!(matches!(both.command(text), Err(CommandError::Inner { .. })), "{text}");
     }
+    assert!(matches!(both.command("env -S 'rm x'"), Err(CommandError::Launching { .. })));
     assert!(matches!(both.command("xargs rm"), Err(CommandError::Launcher { .. })));
     // With allowed commands alone, what runs others is the host's choice.
     assert!(policy(&["env"], &[]).command("env rm x").is_ok());
