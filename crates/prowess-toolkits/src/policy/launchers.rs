@@ -11,6 +11,9 @@ const USE_PLAIN_GIT: &str = "use a plain subcommand, as status, log, diff, add, 
                              push, without it";
 const USE_THE_SANDBOX: &str = "write one plain command, or begin its arguments with --sandbox";
 
+/// Options of env that have a value, which may follow as a word of its own.
+const VALUES: [&str; 3] = ["--argv0", "--chdir", "--unset"];
+
 /// Whether running others is what a program is for.
 pub(super) fn is_launcher(name: &str) -> bool {
     let name = last_name(name);
@@ -64,13 +67,16 @@ fn is_called_tar(name: &str) -> bool {
 
 /// The option of env that makes words of a text, among those before the program.
 fn splitting(arguments: &[String]) -> Option<&str> {
-    let mut words = arguments.iter().take_while(|word| word.starts_with('-') && *word != "--");
-    while let Some(word) = words.next() {
-        let option = word.split('=').next().unwrap_or_default();
+    let mut words = arguments.iter();
+    loop {
+        let word = words.next().filter(|word| word.starts_with('-') && *word != "--")?;
         let takes_next = match word.strip_prefix("--") {
-            Some(_) if "--split-string".starts_with(option) => return Some(word),
             Some(_) => {
-                word == option && ["--unset", "--chdir"].iter().any(|it| it.starts_with(option))
+                let option = word.split('=').next().unwrap_or_default();
+                if "--split-string".starts_with(option) {
+                    return Some(word);
+                }
+                word == option && VALUES.iter().any(|long| long.starts_with(option))
             }
             None => {
                 let letters = &word[1..];
@@ -82,12 +88,9 @@ fn splitting(arguments: &[String]) -> Option<&str> {
             }
         };
         if takes_next {
-            // Its value is no option, whatever it looks like, and others may follow.
-            let at = arguments.iter().position(|it| std::ptr::eq(it, word))?;
-            return splitting(arguments.get(at + 2..)?);
+            words.next();
         }
     }
-    None
 }
 
 /// Whether a word lets rustc run another linker, or give it instructions.
