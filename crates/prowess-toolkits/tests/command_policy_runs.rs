@@ -281,7 +281,7 @@ fn lists_in_the_environment_hold_for_every_toolkit() {
     let (ok, no) = ("ok", "command_not_allowed");
     // What becomes of `echo hi`, `id` and `echo $HOME`.
     run(&[], json!([ok, ok, ok]));
-    for prefix in ["PROWESS_EXEC", "TRPC_AGENT_SKILL_RUN"] {
+    for prefix in ["PROWESS_EXEC", "TRPC_AGENT_SKILL_RUN", "TRPC_AGENT_WORKSPACE_EXEC"] {
         let allowed = format!("{prefix}_ALLOWED_COMMANDS");
         let denied = format!("{prefix}_DENIED_COMMANDS");
         run(&[(&allowed, "echo, cat")], json!([ok, no, no]));

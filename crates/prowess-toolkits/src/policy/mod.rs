@@ -28,7 +28,8 @@ pub(crate) use variables::is_posix;
 /// - A bare name is a program of the system, whatever a skill, a run or a variable says. A path
 ///   is an absolute one outside of the workspace, or a file of the skill that cannot be written.
 /// - It is allowed by exactly the name that the host wrote. It is denied by its last name, in upper
-///   or lower case, through links and as the same file; and denying wins.
+///   or lower case, through links and as the same file, and with the machine that it is for
+///   (`x86_64-linux-gnu-gcc` is `gcc`); and denying wins.
 /// - Where commands are denied, so is whatever runs others (shells, `env`, `xargs` and the like),
 ///   unless it is allowed by its name. Options by which other programs run others
 ///   (`find -exec`, `tar --to-command`, `git -c`) are refused with either list.
@@ -39,9 +40,11 @@ pub(crate) use variables::is_posix;
 ///   passes are not asked about here.
 ///
 /// A list that says nothing may come from a variable of the environment, under our name or under
-/// that of trpc-agent-go: `PROWESS_EXEC_ALLOWED_COMMANDS` or
-/// `TRPC_AGENT_SKILL_RUN_ALLOWED_COMMANDS`, `PROWESS_EXEC_DENIED_COMMANDS` or
-/// `TRPC_AGENT_SKILL_RUN_DENIED_COMMANDS`, with names between commas or blanks. One that is set
+/// one of those of trpc-agent-go, with names between commas or blanks:
+/// `PROWESS_EXEC_ALLOWED_COMMANDS`, `TRPC_AGENT_SKILL_RUN_ALLOWED_COMMANDS` or
+/// `TRPC_AGENT_WORKSPACE_EXEC_ALLOWED_COMMANDS`; `PROWESS_EXEC_DENIED_COMMANDS`,
+/// `TRPC_AGENT_SKILL_RUN_DENIED_COMMANDS` or `TRPC_AGENT_WORKSPACE_EXEC_DENIED_COMMANDS`. Each
+/// holds for every tool that runs commands, whichever tool it is named for. One that is set
 /// and names nothing, or two that differ, are errors and allow nothing.
 ///
 /// ```

@@ -7,6 +7,8 @@ use super::*;
 const OURS: [&str; 2] = ["PROWESS_EXEC_ALLOWED_COMMANDS", "PROWESS_EXEC_DENIED_COMMANDS"];
 const THEIRS: [&str; 2] =
     ["TRPC_AGENT_SKILL_RUN_ALLOWED_COMMANDS", "TRPC_AGENT_SKILL_RUN_DENIED_COMMANDS"];
+const WORKSPACE: [&str; 2] =
+    ["TRPC_AGENT_WORKSPACE_EXEC_ALLOWED_COMMANDS", "TRPC_AGENT_WORKSPACE_EXEC_DENIED_COMMANDS"];
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -120,7 +122,7 @@ fn lists_come_from_settings_or_from_the_environment() {
         from_variables(variables, named).map(|policy| policy.allowed)
     };
     assert_eq!(allowed(&[], &[]), Ok(None));
-    for name in [OURS[0], THEIRS[0]] {
+    for name in [OURS[0], THEIRS[0], WORKSPACE[0]] {
         let some = Ok(Some(set(&["ffmpeg", "python3"])));
         for value in ["python3,ffmpeg", " python3 , ffmpeg,", "ffmpeg\tpython3", "ffmpeg\npython3"]
         {
@@ -151,6 +153,13 @@ fn lists_come_from_settings_or_from_the_environment() {
     let variables = [OURS[0], THEIRS[0]];
     assert_eq!(both("a", "b"), Err(InvalidCommandList::Different { variables }));
     assert_eq!(both("a", ""), Err(InvalidCommandList::Empty { variable: THEIRS[0] }));
+    for other in [OURS[0], THEIRS[0]] {
+        let both = |one: &str, two: &str| allowed(&[(other, one), (WORKSPACE[0], two)], &[]);
+        assert_eq!(both("a,b", "b a"), Ok(Some(set(&["a", "b"]))));
+        let variables = [other, WORKSPACE[0]];
+        assert_eq!(both("a", "a b"), Err(InvalidCommandList::Different { variables }));
+        assert_eq!(both("a", ","), Err(InvalidCommandList::Empty { variable: WORKSPACE[0] }));
+    }
     let not_text = |name: &str| (name == OURS[0]).then(|| OsString::from_vec(vec![0xff]));
     let refused = CommandPolicy::with_environment(&[], &[], not_text).unwrap_err();
     assert_eq!(refused, InvalidCommandList::NotText { variable: OURS[0] });
@@ -158,7 +167,7 @@ fn lists_come_from_settings_or_from_the_environment() {
 
 #[test]
 fn denied_names_come_from_the_environment_beside_allowed_ones_from_settings() {
-    for name in [OURS[1], THEIRS[1]] {
+    for name in [OURS[1], THEIRS[1], WORKSPACE[1]] {
         let policy = from_variables(&[(name, "rm,/bin/DD")], &["ls", "dd"]).unwrap();
         assert_eq!(policy.denied, set(&["dd", "rm"]));
         assert_eq!(policy.allowed, Some(set(&["dd", "ls"])));
