@@ -324,7 +324,11 @@ impl CommandPolicy {
         // What an option says may follow it at once.
         let is_option = word.starts_with('-');
         self.denied.iter().find(|denied| {
-            names.iter().any(|name| name == *denied || (is_option && name.ends_with(*denied)))
+            names.iter().any(|name| {
+                name == *denied
+                    || (is_option && name.ends_with(*denied))
+                    || launchers::elsewhere(name).any(|name| name == *denied)
+            })
         })
     }
 }
