@@ -49,22 +49,57 @@ const ANY: Launching = Launching {
     ..NOTHING
 };
 
-/// The same in some subcommands.
+/// The same in some subcommands. Where an editor is started, or hunks are picked, of which one can
+/// be edited, what is written to the command goes to the editor, and that runs anything.
 const SOME: &[Launching] = &[
-    Launching { programs: &["add"], long: &["--edit"], short: "e", ..NOTHING },
+    Launching {
+        programs: &["add", "checkout", "reset", "restore", "stash"],
+        long: &["--edit", "--interactive", "--patch"],
+        short: "eip",
+        ..NOTHING
+    },
     Launching { programs: &["branch"], long: &["--edit-description"], ..NOTHING },
-    Launching { programs: &["cherry-pick", "revert"], long: &["--strategy"], ..NOTHING },
+    Launching {
+        programs: &["cherry-pick", "revert"],
+        long: &["--continue", "--edit", "--strategy"],
+        short: "e",
+        ..NOTHING
+    },
     Launching { programs: &["clone"], long: &["--config"], short: "cu", ..NOTHING },
+    Launching {
+        programs: &["commit", "tag"],
+        long: &["--edit", "--interactive", "--patch", "--reedit-message", "--squash"],
+        ..NOTHING
+    },
     Launching { programs: &["fetch", "ls-remote"], short: "u", ..NOTHING },
     Launching { programs: &["grep"], short: "O", ..NOTHING },
-    Launching { programs: &["merge"], long: &["--strategy"], short: "s", ..NOTHING },
-    Launching { programs: &["pull"], long: &["--strategy"], short: "su", ..NOTHING },
+    Launching {
+        programs: &["merge"],
+        long: &["--continue", "--edit", "--strategy"],
+        short: "es",
+        ..NOTHING
+    },
+    Launching { programs: &["pull"], long: &["--edit", "--strategy"], short: "esu", ..NOTHING },
     Launching {
         programs: &["rebase"],
-        long: &["--edit-todo", "--interactive", "--strategy"],
+        long: &["--continue", "--edit-todo", "--interactive", "--strategy"],
         short: "isx",
         ..NOTHING
     },
+];
+
+/// Options without a value that may stand before the message.
+const BEFORE_MESSAGE: [&str; 10] = [
+    "--all",
+    "--allow-empty",
+    "--amend",
+    "--annotate",
+    "--force",
+    "--no-verify",
+    "--only",
+    "--quiet",
+    "--signoff",
+    "--verbose",
 ];
 
 /// Subcommands that take addresses; one of the form `name::rest` is given to a program.
@@ -95,9 +130,61 @@ pub(super) fn launching(arguments: &[String]) -> Option<&str> {
             || more.is_some_and(|more| more.is_meant(word))
             || is_inside(word)
             || (is_remote && names_a_helper(word))
+            || (matches!(subcommand.as_str(), "commit" | "tag") && edits(word))
     };
     let found = folders.iter().find(|word| is_inside(word));
-    found.or_else(|| arguments[at + 1..].iter().find(is_meant)).map(String::as_str)
+    let found = found.or_else(|| arguments[at + 1..].iter().find(is_meant));
+    let asks = asks_for_a_message(subcommand, &arguments[at + 1..]).then_some(subcommand);
+    found.or(asks).map(String::as_str)
+}
+
+/// Whether a word of `commit` or `tag` starts an editor, by a letter that is not part of a value.
+fn edits(word: &str) -> bool {
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    let is_known = |letter: &char| "cetpmFCSu".contains(*letter);
+    letters.and_then(|it| it.chars().find(is_known)).is_some_and(|it| "cetp".contains(it))
+}
+
+/// Whether an editor is started for a message, because none is given.
+fn asks_for_a_message(subcommand: &str, arguments: &[String]) -> bool {
+    match subcommand {
+        "commit" => !has_message(arguments),
+        "tag" => {
+            let annotates = |word: &String| {
+                let is_short = !word.starts_with("--") && word.contains(['a', 's', 'u']);
+                let long = ["--annotate", "--sign", "--local-user"];
+                let option = word.split('=').next().unwrap_or_default();
+                word.starts_with('-') && (is_short || long.iter().any(|it| it.starts_with(option)))
+            };
+            arguments.iter().any(annotates) && !has_message(arguments)
+        }
+        "revert" => arguments.first().is_none_or(|first| first != "--no-edit"),
+        _ => false,
+    }
+}
+
+/// Whether a message is given, before anything that could take its option for a value.
+fn has_message(arguments: &[String]) -> bool {
+    for word in arguments {
+        let option = word.split('=').next().unwrap_or_default();
+        let plain = |letter: char| "afnoqsv".contains(letter);
+        match (option, option.strip_prefix('-')) {
+            ("--message" | "--file" | "--reuse-message" | "--no-edit" | "--dry-run", _) => {
+                return true;
+            }
+            (option, _) if BEFORE_MESSAGE.contains(&option) => {}
+            (option, _) if option.starts_with("--") && option != word => {}
+            (_, Some(letters)) if !letters.is_empty() && !letters.starts_with('-') => {
+                let rest = letters.trim_start_matches(plain);
+                match rest.is_empty() {
+                    true => {}
+                    false => return rest.starts_with(['m', 'F', 'C']),
+                }
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Whether a word leads to where git keeps its settings and hooks.
@@ -152,6 +239,18 @@ mod tests {
             ("remote add o x::y", "x::y"),
             ("grep -nOx y", "-nOx"),
             ("merge -s index x", "-s"),
+            ("commit", "commit"),
+            ("commit -a", "commit"),
+            ("commit a -m", "commit"),
+            ("commit -- -m", "commit"),
+            ("commit --pathspec-from-file -m", "commit"),
+            ("commit -ac HEAD", "-ac"),
+            ("commit -m x -e", "-e"),
+            ("commit -am x --edit", "--edit"),
+            ("tag -a v1", "tag"),
+            ("revert HEAD", "revert"),
+            ("add -p", "-p"),
+            ("rebase --continue", "--continue"),
         ];
         for (line, word) in table {
             // Without a folder and a subcommand, git itself complains.
