@@ -173,6 +173,38 @@ async fn nothing_that_a_run_has_left_is_loaded_by_what_is_listed() {
     }
 }
 
+/// An editor is a line of shell, and it is set by the runtime itself.
+#[tokio::test]
+async fn no_text_for_an_editor_is_taken_with_a_list() {
+    let text = json!({"editor_text": "typed"});
+    let open = planted(TIERS[0], |it| it).await;
+    assert!(stdout(&open.run_with("printenv EDITOR", text.clone()).await).starts_with("cp "));
+    for change in [lists(&["printenv", "echo"], &[]), lists(&[], &["rm"])] {
+        let closed = planted(TIERS[0], change).await;
+        let outcome = closed.run_with("printenv EDITOR", text.clone()).await;
+        let (code, said) = refusal(&outcome);
+        assert_eq!(code, "invalid_arguments");
+        assert!(said.contains("'editor_text' sets EDITOR to a line of shell"), "{said}");
+    }
+}
+
+/// What the host declares is its own choice; what a call sets is not.
+#[tokio::test]
+async fn variables_of_the_host_are_passed_with_a_list() {
+    let declared = |it: ExecSettings| {
+        let names = [("demo".to_owned(), ["CARGO_MANIFEST_DIR".to_owned()].into())];
+        let mut it = lists(&["printenv", "echo"], &[])(it);
+        it.env = names.into();
+        it
+    };
+    let world = planted(TIERS[0], declared).await;
+    let outcome = world.run("printenv CARGO_MANIFEST_DIR").await;
+    assert!(stdout(&outcome).contains("prowess-toolkits"));
+    let set = json!({"env": {"CARGO_MANIFEST_DIR": "x"}});
+    let outcome = world.run_with("printenv CARGO_MANIFEST_DIR", set).await;
+    assert_eq!(refusal(&outcome).0, "invalid_arguments");
+}
+
 #[tokio::test]
 async fn commands_without_a_tool_are_judged_by_the_same_lists() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -249,7 +281,7 @@ fn lists_in_the_environment_hold_for_every_toolkit() {
     let (ok, no) = ("ok", "command_not_allowed");
     // What becomes of `echo hi`, `id` and `echo $HOME`.
     run(&[], json!([ok, ok, ok]));
-    for prefix in ["PROWESS_EXEC", "TRPC_AGENT_SKILL_RUN"] {
+    for prefix in ["PROWESS_EXEC", "TRPC_AGENT_SKILL_RUN", "TRPC_AGENT_WORKSPACE_EXEC"] {
         let allowed = format!("{prefix}_ALLOWED_COMMANDS");
         let denied = format!("{prefix}_DENIED_COMMANDS");
         run(&[(&allowed, "echo, cat")], json!([ok, no, no]));

@@ -153,7 +153,7 @@ impl Runner {
     ) -> Result<(Plan, After), ToolOutcome> {
         let settings = &*self.settings;
         let command = self.command(invocation, &arguments.command, &arguments.env)?;
-        check_editor(arguments).map_err(|why| InvalidArguments::from(why).outcome(invocation))?;
+        self.check_editor(arguments).map_err(|why| why.outcome(invocation))?;
         let wanted = Wanted::of(arguments, settings);
 
         let (ready, workspace) = self.prepare(invocation, arguments).await?;
@@ -178,6 +178,15 @@ impl Runner {
             Plan { workspace, run_folder, skill, skills_dir: None, begin, env, limits, grants };
         let omit_content = arguments.omit_inline_content;
         Ok((plan, After { name, staged: Some(staged), warnings, wanted, omit_content }))
+    }
+
+    /// Whether an editor may be given, and is given in one way only.
+    fn check_editor(&self, arguments: &RunArguments) -> Result<(), InvalidArguments> {
+        check_editor(arguments)?;
+        if arguments.editor_text.is_some() {
+            self.settings.command_policy()?.check_editor()?;
+        }
+        Ok(())
     }
 
     /// Opens the workspace and puts the skill into it.

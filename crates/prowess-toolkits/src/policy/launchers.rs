@@ -1,16 +1,23 @@
 //! Programs that run other programs: by their nature, by an option, or by code in an argument.
 
 use super::lists::last_name;
-use super::programs::{KINDS, LANGUAGES, LAUNCHERS, LAUNCHING, LOADERS, Launching, NOTHING};
-use super::sed;
+use super::programs::{
+    BEGINNINGS, KINDS, LANGUAGES, LAUNCHERS, LAUNCHING, LINKING, Launching, MACHINES, NOTHING,
+};
+use super::{git, sed};
 
 const USE_THE_PROGRAM: &str = "run that program itself, or a script of the skill";
+const USE_PLAIN_GIT: &str = "use a plain subcommand, as status, log, diff, add, commit, fetch or \
+                             push, without it";
 const USE_THE_SANDBOX: &str = "write one plain command, or begin its arguments with --sandbox";
+
+/// Options of env that have a value, which may follow as a word of its own.
+const VALUES: [&str; 3] = ["--argv0", "--chdir", "--unset"];
 
 /// Whether running others is what a program is for.
 pub(super) fn is_launcher(name: &str) -> bool {
     let name = last_name(name);
-    LOADERS.iter().any(|start| name.starts_with(start))
+    BEGINNINGS.iter().any(|start| name.starts_with(start))
         || spellings(&name).any(|name| LAUNCHERS.contains(&name))
 }
 
@@ -23,6 +30,17 @@ pub(super) fn launching<'a>(
     let is_called = |called: &str| spellings(&name).any(|name| name == called);
     if is_called("sed") || is_called("gsed") {
         return sed::launching(arguments).map(|word| (word, USE_THE_SANDBOX));
+    }
+    if is_called("git") {
+        return git::launching(arguments).map(|word| (word, USE_PLAIN_GIT));
+    }
+    if is_called("env") {
+        return splitting(arguments).map(|word| (word, USE_THE_PROGRAM));
+    }
+    if is_called("rustc")
+        && let Some(word) = arguments.iter().find(|word| links_otherwise(word))
+    {
+        return Some((word, USE_THE_PROGRAM));
     }
     let launching = LAUNCHING.iter().find(|it| it.programs.iter().any(|name| is_called(name)))?;
     // The first argument of tar may be options without a dash.
@@ -47,16 +65,80 @@ fn is_called_tar(name: &str) -> bool {
     spellings(name).any(|name| matches!(name, "tar" | "gtar" | "bsdtar"))
 }
 
-/// The names that a program is known by: its own, without what kind of it this is, and without the
-/// number of its version.
+/// The option of env that makes words of a text, among those before the program.
+fn splitting(arguments: &[String]) -> Option<&str> {
+    let mut words = arguments.iter();
+    loop {
+        let word = words.next().filter(|word| word.starts_with('-') && *word != "--")?;
+        let takes_next = match word.strip_prefix("--") {
+            Some(_) => {
+                let option = word.split('=').next().unwrap_or_default();
+                if "--split-string".starts_with(option) {
+                    return Some(word);
+                }
+                word == option && VALUES.iter().any(|long| long.starts_with(option))
+            }
+            None => {
+                let letters = &word[1..];
+                let value = letters.find(['u', 'C', 'a']);
+                if letters[..value.unwrap_or(letters.len())].contains('S') {
+                    return Some(word);
+                }
+                value.is_some_and(|at| at + 1 == letters.len())
+            }
+        };
+        if takes_next {
+            words.next();
+        }
+    }
+}
+
+/// Whether a word lets rustc run another linker, or give it instructions.
+fn links_otherwise(word: &str) -> bool {
+    let option = match (word.strip_prefix("--codegen="), word.strip_prefix('-')) {
+        (Some(option), _) => option,
+        (None, Some(letters)) if !letters.starts_with('-') => {
+            letters.split_once('C').map_or(letters, |(_, option)| option)
+        }
+        _ => word,
+    };
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    !value.is_empty() && LINKING.contains(&name.replace('_', "-").as_str())
+}
+
+/// The names that a program is known by: its own, and that without the machine it is for; without
+/// what kind of it this is, and without the number of its version.
 fn spellings(name: &str) -> impl Iterator<Item = &str> {
-    let kind = KINDS.iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(name);
+    let plain = without_machine(name).unwrap_or(name);
+    let kind = KINDS.iter().find_map(|kind| plain.strip_suffix(kind)).unwrap_or(plain);
     let version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-');
-    [name, kind, kind.trim_end_matches(version)].into_iter()
+    [name, plain, kind, kind.trim_end_matches(version)].into_iter()
+}
+
+/// The names of a program for one machine (`x86_64-linux-gnu-gcc-12`) as it is called elsewhere
+/// (`gcc-12`, `gcc`), in lower case; of any other, none.
+pub(super) fn elsewhere(name: &str) -> impl Iterator<Item = &str> {
+    without_machine(name).into_iter().flat_map(spellings)
+}
+
+/// A name without the machine in front or at its end, if there is one.
+fn without_machine(name: &str) -> Option<&str> {
+    let system = name.find("-linux-")?;
+    let after = &name[system + "-linux-".len()..];
+    let vendor = ["-pc", "-unknown"].iter().find_map(|it| name[..system].strip_suffix(it));
+    let machine = vendor.unwrap_or(&name[..system]);
+    let start = machine.rfind('-').map_or(0, |at| at + 1);
+    MACHINES.iter().find(|it| machine[start..].starts_with(**it))?;
+    match start {
+        0 => after.split_once('-').map(|(_, program)| program),
+        start => Some(&name[..start - 1]),
+    }
 }
 
 impl Launching {
-    fn is_meant(&self, word: &str) -> bool {
+    pub(super) fn is_meant(&self, word: &str) -> bool {
+        let lower = self.any_case.then(|| word.to_lowercase());
+        let word = lower.as_deref().unwrap_or(word);
         let is_word = self.words.contains(&word)
             || self.beginnings.iter().any(|beginning| word.starts_with(beginning))
             || self.endings.iter().any(|ending| word.ends_with(ending));
@@ -112,6 +194,27 @@ mod tests {
         for name in ["ls", "python3", "cat", "find", "git", "tar", "", "3", ".", "shuf", "bashful"]
         {
             assert!(!is_launcher(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_program_for_one_machine_is_known() {
+        let table = [
+            ("perl5.36-x86_64-linux-gnu", "perl"),
+            ("x86_64-linux-gnu-gcc", "gcc"),
+            ("aarch64-linux-gnu-g++-12", "g++"),
+            ("arm-linux-gnueabihf-gcc-12", "gcc"),
+            ("x86_64-pc-linux-gnu-clang", "clang"),
+            ("x86_64-linux-gnux32-gcc", "gcc"),
+            ("i686-linux-musl-cc", "cc"),
+        ];
+        for (name, program) in table {
+            assert!(elsewhere(name).any(|it| it == program), "{name}");
+            assert!(spellings(name).any(|it| it == program), "{name}");
+        }
+        for name in ["gcc", "x86_64", "a-linux-b-c", "x86_64-linux-gnu", "-linux-", "linux-gnu-gcc"]
+        {
+            assert_eq!(elsewhere(name).next(), None, "{name}");
         }
     }
 

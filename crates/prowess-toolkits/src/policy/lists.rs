@@ -5,20 +5,29 @@ use std::ffi::OsString;
 
 use super::CommandPolicy;
 
-/// A list: its name in the settings, and its variables, ours and that of trpc-agent-go.
+/// A list: its name in the settings, and its variables, ours and those that trpc-agent-go has for
+/// two of its tools.
 struct List {
     key: &'static str,
-    variables: [&'static str; 2],
+    variables: [&'static str; 3],
 }
 
 const ALLOWED: List = List {
     key: "allowed_commands",
-    variables: ["PROWESS_EXEC_ALLOWED_COMMANDS", "TRPC_AGENT_SKILL_RUN_ALLOWED_COMMANDS"],
+    variables: [
+        "PROWESS_EXEC_ALLOWED_COMMANDS",
+        "TRPC_AGENT_SKILL_RUN_ALLOWED_COMMANDS",
+        "TRPC_AGENT_WORKSPACE_EXEC_ALLOWED_COMMANDS",
+    ],
 };
 
 const DENIED: List = List {
     key: "denied_commands",
-    variables: ["PROWESS_EXEC_DENIED_COMMANDS", "TRPC_AGENT_SKILL_RUN_DENIED_COMMANDS"],
+    variables: [
+        "PROWESS_EXEC_DENIED_COMMANDS",
+        "TRPC_AGENT_SKILL_RUN_DENIED_COMMANDS",
+        "TRPC_AGENT_WORKSPACE_EXEC_DENIED_COMMANDS",
+    ],
 };
 
 /// Why a list of commands cannot be used. Nothing is allowed then.
@@ -80,17 +89,19 @@ impl List {
         if !named.is_empty() {
             return usable(self.key, named.iter().map(String::as_str)).map(Some);
         }
-        let read = |variable: &'static str| {
-            let value = environment(variable);
-            value.map(|value| names_of_variable(variable, value)).transpose()
-        };
-        let [ours, theirs] = self.variables.map(read);
-        match (ours?, theirs?) {
-            (Some(ours), Some(theirs)) if ours != theirs => {
-                Err(InvalidCommandList::Different { variables: self.variables })
+        let mut found: Option<(&'static str, BTreeSet<String>)> = None;
+        for variable in self.variables {
+            let Some(value) = environment(variable) else { continue };
+            let names = names_of_variable(variable, value)?;
+            match &found {
+                Some((other, others)) if *others != names => {
+                    let variables = [*other, variable];
+                    return Err(InvalidCommandList::Different { variables });
+                }
+                _ => found = Some((variable, names)),
             }
-            (ours, theirs) => Ok(ours.or(theirs)),
         }
+        Ok(found.map(|(_, names)| names))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which commands a host allows, and what of them is run.
 
+mod git;
 mod launchers;
 mod lists;
 mod programs;
@@ -27,16 +28,23 @@ pub(crate) use variables::is_posix;
 /// - A bare name is a program of the system, whatever a skill, a run or a variable says. A path
 ///   is an absolute one outside of the workspace, or a file of the skill that cannot be written.
 /// - It is allowed by exactly the name that the host wrote. It is denied by its last name, in upper
-///   or lower case, through links and as the same file; and denying wins.
+///   or lower case, through links and as the same file, and with the machine that it is for
+///   (`x86_64-linux-gnu-gcc` is `gcc`); and denying wins.
 /// - Where commands are denied, so is whatever runs others (shells, `env`, `xargs` and the like),
 ///   unless it is allowed by its name. Options by which other programs run others
 ///   (`find -exec`, `tar --to-command`, `git -c`) are refused with either list.
-/// - Variables that change how programs are found or what they load cannot be set.
+/// - Of git, only plain subcommands are run.
+/// - A call may set variables of language, time and colour (`LANG`, the `LC_…` of POSIX and glibc,
+///   `TZ`, `TERM`, `COLUMNS`, `LINES`, `NO_COLOR`, `CLICOLOR`, `FORCE_COLOR`, `SOURCE_DATE_EPOCH`)
+///   and no others, because programs find, load and run things by too many. Those that the host
+///   passes are not asked about here.
 ///
 /// A list that says nothing may come from a variable of the environment, under our name or under
-/// that of trpc-agent-go: `PROWESS_EXEC_ALLOWED_COMMANDS` or
-/// `TRPC_AGENT_SKILL_RUN_ALLOWED_COMMANDS`, `PROWESS_EXEC_DENIED_COMMANDS` or
-/// `TRPC_AGENT_SKILL_RUN_DENIED_COMMANDS`, with names between commas or blanks. One that is set
+/// one of those of trpc-agent-go, with names between commas or blanks:
+/// `PROWESS_EXEC_ALLOWED_COMMANDS`, `TRPC_AGENT_SKILL_RUN_ALLOWED_COMMANDS` or
+/// `TRPC_AGENT_WORKSPACE_EXEC_ALLOWED_COMMANDS`; `PROWESS_EXEC_DENIED_COMMANDS`,
+/// `TRPC_AGENT_SKILL_RUN_DENIED_COMMANDS` or `TRPC_AGENT_WORKSPACE_EXEC_DENIED_COMMANDS`. Each
+/// holds for every tool that runs commands, whichever tool it is named for. One that is set
 /// and names nothing, or two that differ, are errors and allow nothing.
 ///
 /// ```
@@ -149,15 +157,21 @@ pub enum CommandError {
         /// The one that is denied.
         denied: String,
     },
-    /// A variable would change what runs.
+    /// A variable could change what runs.
     #[error(
-        "'env.{name}' changes how programs are found or what they load, and the host lists those \
-         that may run; leave it out"
+        "'env.{name}' could change what programs load or run, and the host lists those that may \
+         run; pass it as an argument or in a file, or let the host declare it in [exec.env]"
     )]
     Variable {
         /// The variable.
         name: String,
     },
+    /// An editor would be a line of shell.
+    #[error(
+        "'editor_text' sets EDITOR to a line of shell, and the host lists the commands that may \
+         run; leave it out and pass the text as an argument or in a file"
+    )]
+    Editor,
     /// The lists cannot be used, so that nothing is allowed.
     #[error("no command is allowed by the host: {0}")]
     Lists(#[from] InvalidCommandList),
@@ -167,7 +181,9 @@ impl CommandError {
     /// The stable name.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Open { .. } | Self::Nul | Self::Variable { .. } => "invalid_arguments",
+            Self::Open { .. } | Self::Nul | Self::Variable { .. } | Self::Editor => {
+                "invalid_arguments"
+            }
             _ => "command_not_allowed",
         }
     }
@@ -213,15 +229,24 @@ impl CommandPolicy {
         Ok(Command::Installed { words, denied: self.denied.iter().cloned().collect() })
     }
 
-    /// Whether a call may set these variables.
+    /// Whether a call may set these variables. Without lists, it may set any.
     pub fn check_env<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), CommandError> {
-        let mut refused = names.into_iter().filter(|name| variables::changes_what_runs(name));
+        let mut refused = names.into_iter().filter(|name| !variables::is_harmless(name));
         match refused.next().filter(|_| !self.is_open()) {
             Some(name) => Err(CommandError::Variable { name: name.to_owned() }),
             None => Ok(()),
+        }
+    }
+
+    /// Whether a call may bring a text that an editor writes.
+    #[cfg(feature = "exec")]
+    pub(crate) fn check_editor(&self) -> Result<(), CommandError> {
+        match self.is_open() {
+            true => Ok(()),
+            false => Err(CommandError::Editor),
         }
     }
 
@@ -247,7 +272,7 @@ impl CommandPolicy {
     /// Whether a program may be run, by its name.
     fn check_name(&self, name: &str) -> Result<(), CommandError> {
         let own = || name.to_owned();
-        if self.denied.contains(&last_name(name)) {
+        if self.denies(&last_name(name)) {
             return Err(CommandError::Denied { name: own() });
         }
         if let Some((variable, _)) = name.split_once('=')
@@ -269,6 +294,12 @@ impl CommandPolicy {
                 Err(CommandError::NotAllowed { name: own(), allowed })
             }
         }
+    }
+
+    /// Whether a last name is denied, or that of the same program for any machine.
+    fn denies(&self, name: &str) -> bool {
+        self.denied.contains(name)
+            || launchers::elsewhere(name).any(|name| self.denied.contains(name))
     }
 
     /// Whether it may be run with these arguments.
@@ -293,7 +324,11 @@ impl CommandPolicy {
         // What an option says may follow it at once.
         let is_option = word.starts_with('-');
         self.denied.iter().find(|denied| {
-            names.iter().any(|name| name == *denied || (is_option && name.ends_with(*denied)))
+            names.iter().any(|name| {
+                name == *denied
+                    || (is_option && name.ends_with(*denied))
+                    || launchers::elsewhere(name).any(|name| name == *denied)
+            })
         })
     }
 }
