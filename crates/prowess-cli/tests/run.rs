@@ -339,7 +339,7 @@ fn lists_of_commands_in_the_environment_hold() {
     assert_eq!(load.code, 0, "{load:?}");
     // The control: without a variable, a shell runs it.
     assert_eq!(typed(&[], "cat greeting.txt; echo $((6 * 7))").stdout, "hello\n42\n");
-    for prefix in ["PROWESS_EXEC", "TRPC_AGENT_SKILL_RUN"] {
+    for prefix in ["PROWESS_EXEC", "TRPC_AGENT_SKILL_RUN", "TRPC_AGENT_WORKSPACE_EXEC"] {
         let allowed = format!("{prefix}_ALLOWED_COMMANDS");
         let denied = format!("{prefix}_DENIED_COMMANDS");
         let allow = [(allowed.as_str(), "cat, wc")];

@@ -191,41 +191,6 @@ async fn exit_codes_are_those_of_a_shell() {
     }
 }
 
-/// A program in the background ignores Ctrl-C, and so would all that it starts.
-#[tokio::test]
-async fn signals_that_we_ignore_are_not_ignored_by_commands() {
-    const IGNORED: &str = "PROWESS_TEST_IGNORED";
-    if tiers().is_empty() {
-        return;
-    }
-    if std::env::var_os(IGNORED).is_none() {
-        let name = std::thread::current().name().unwrap().to_owned();
-        let line = format!("trap '' INT TERM HUP; \"$0\" --exact {name}");
-        let status = std::process::Command::new("bash")
-            .args(["-c", &line])
-            .arg(std::env::current_exe().unwrap())
-            .env(IGNORED, "1")
-            .stdout(std::process::Stdio::null())
-            .status();
-        assert!(status.unwrap().success());
-        return;
-    }
-    let ground = Ground::new();
-    let ignored = std::fs::read_to_string("/proc/self/status").unwrap();
-    let control = ignored.lines().find(|line| line.starts_with("SigIgn:")).unwrap().to_owned();
-    assert!(!control.ends_with("0000"), "the control must ignore them: {control}");
-    for tier in tiers() {
-        let line = "grep SigIgn /proc/self/status; trap 'exit 9' INT; kill -INT $$; echo broken";
-        let outcome = ground.run(tier, line).await;
-        assert_eq!(outcome.exit_code, 9, "{tier:?} {}", said(&outcome));
-        assert!(
-            said(&outcome).contains("SigIgn:\t0000000000000000"),
-            "{tier:?} {}",
-            said(&outcome)
-        );
-    }
-}
-
 #[tokio::test]
 async fn output_can_be_watched() {
     let ground = Ground::new();

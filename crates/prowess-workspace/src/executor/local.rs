@@ -312,8 +312,14 @@ pub(super) fn environment(run: &Run<'_>, inside: &Path, tier: Tier) -> Vec<(Stri
     variables.retain(|(name, _)| !run.env.contains_key(name));
     variables.extend(run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     if is_installed {
-        variables.retain(|(name, _)| name != "PATH");
-        variables.push(("PATH".to_owned(), system));
+        // What a program would start by itself, for whoever sits before it, is none that was listed.
+        let fixed = [("PATH", system.as_str()), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
+        let fixed =
+            fixed.into_iter().chain(["EDITOR", "VISUAL", "GIT_EDITOR"].map(|it| (it, "false")));
+        for (name, value) in fixed {
+            variables.retain(|(known, _)| known != name);
+            variables.push((name.to_owned(), value.to_owned()));
+        }
     }
     variables
 }
