@@ -155,7 +155,6 @@ pub(crate) fn exec(order: &Order, input: Stdio, progress: &mut Progress) -> Cann
         Ok(program) => program,
         Err(why) => return why.into(),
     };
-    expect_all_signals();
     progress.say(READY);
     let cause = Command::new(program)
         .args(&order.argv[1..])
@@ -164,22 +163,6 @@ pub(crate) fn exec(order: &Order, input: Stdio, progress: &mut Progress) -> Cann
         .stdin(input)
         .exec();
     CannotConfine::Start { program: order.argv[0].clone(), cause }
-}
-
-/// Whatever the program ignores that asked for the run, as one in the background does with Ctrl-C,
-/// its command does not.
-fn expect_all_signals() {
-    const LAST: i32 = 64;
-    for signal in 1..=LAST {
-        // SAFETY: no handler of ours is lost; those that cannot be set stay as they are.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-    // SAFETY: the set is made before it is used, and is not kept.
-    unsafe {
-        let mut none = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-    }
 }
 
 /// The rules of Landlock for a sandbox, if it has any.

@@ -61,6 +61,7 @@ pub(crate) fn run(sandbox: &str) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let control = UnixStream::from(control);
+    expect_all_signals();
     // Before there is an order: whoever gives it does not wait for this.
     let sandbox = serde_json::from_str(sandbox).map_err(CannotRun::Expected);
     let mut cgroups = match &sandbox {
@@ -82,6 +83,23 @@ pub(crate) fn run(sandbox: &str) -> ExitCode {
     // If nobody listens any more, nobody is told.
     let _ = send(&control, &report);
     ExitCode::SUCCESS
+}
+
+/// Whatever the program ignores that asked for the run, as one in the background does with Ctrl-C,
+/// its command does not.
+fn expect_all_signals() {
+    const LAST: i32 = 64;
+    // Whoever cannot write any more is told so otherwise; the command is given this one back.
+    for signal in (1..=LAST).filter(|signal| *signal != libc::SIGPIPE) {
+        // SAFETY: no handler of ours is lost; those that cannot be set stay as they are.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: the set is made before it is used, and is not kept.
+    unsafe {
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
 }
 
 /// Does what can be done before there is an order.
