@@ -182,6 +182,56 @@ async fn what_is_given_at_first_is_read_first_and_ctrl_c_interrupts() {
     assert_eq!(talk.last["exit_code"], 6);
 }
 
+/// The kernel would lose the rest of a longer line, and tell nobody.
+#[tokio::test]
+async fn a_line_that_a_terminal_would_lose_is_refused_at_the_beginning_too() {
+    let world = loaded(plan()).await;
+    let start = async |stdin: String, tty: bool| {
+        let arguments = json!({
+            "skill": "demo", "command": "touch $WORK_DIR/up; cat", "stdin": stdin, "tty": tty,
+        });
+        world.call("skill_exec", arguments).await
+    };
+    let long = format!("short\n{}", "x".repeat(4096));
+    for stdin in [long.clone(), format!("{long}\n")] {
+        let outcome = start(stdin, true).await;
+        assert_eq!(outcome.code, "line_too_long", "{}", outcome.content);
+    }
+    assert!(!world.workspace().join("work/up").exists(), "nothing was started");
+    // At the edge, and without a terminal, it is read.
+    for (stdin, tty) in [(format!("{}\n", "x".repeat(4095)), true), (long, false)] {
+        assert!(!start(stdin, tty).await.is_error);
+    }
+    // What was begun counts for what is typed next.
+    let mut talk =
+        Talk::start(&world, "cat", json!({"stdin": "x".repeat(4000), "tty": true})).await;
+    let refused = talk.call("skill_write_stdin", json!({"chars": "y".repeat(96)})).await;
+    assert_eq!(refused.code, "line_too_long", "{}", refused.content);
+    assert!(!talk.call("skill_write_stdin", json!({"chars": "y".repeat(95)})).await.is_error);
+}
+
+/// Nobody would ever know its name.
+#[tokio::test]
+async fn whoever_stops_waiting_for_the_first_answer_ends_the_command() {
+    let world = loaded(plan()).await;
+    let arguments = json!({
+        "skill": "demo", "command": "touch $WORK_DIR/up; exec sleep 98732", "yield_ms": 60000,
+    });
+    let call = world.tool_call("skill_exec", arguments);
+    let agent = prowess_runtime::AgentName::default();
+    let dispatch = world.runtime.dispatch(&world.session, &agent, call);
+    let up = async {
+        while !is_running("sleep\098732") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        outcome = dispatch => panic!("it has answered: {outcome:?}"),
+        () = up => {}
+    }
+    assert!(eventually(|| !is_running("sleep\098732")).await);
+}
+
 #[tokio::test]
 async fn prompts_and_selections_are_told() {
     let world = loaded(plan()).await;

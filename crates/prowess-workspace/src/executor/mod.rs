@@ -2,15 +2,18 @@
 
 #[cfg(feature = "container")]
 mod container;
+mod ground;
 mod input;
 mod isolation;
 mod limits;
 mod live;
 mod local;
+mod order;
 mod output;
 mod selftest;
 mod settings;
 mod supervised;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,26 +1,22 @@
 //! What a sandbox enforces, found out by trying to break out of it.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::net::{TcpListener, UdpSocket};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::FlockOperation;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::ground::Ground;
 use super::live::Live;
-use super::local::{LocalExecutor, io};
+use super::local::LocalExecutor;
 use super::supervised::{Supervised, Waiting, supervise};
+use super::work::io;
 use super::{
     Capability, Command, Enforcement, ExecError, Isolation, LimitHit, Limits, Protection, Run, Tier,
 };
 use crate::path::WorkspacePath;
-use crate::supervisor::{ASKED, Attempts, CANARY, Finding, Groups, Hoard, Order, start_time};
+use crate::supervisor::{ASKED, CANARY, Finding, Groups, Hoard, Order};
 
 /// What was found out.
 #[derive(Clone, Debug)]
@@ -182,7 +178,7 @@ const TEST_PROCESSES: u64 = 32;
 fn test(cage: &impl Cage) -> Result<(Isolation, Groups), ExecError> {
     let tier = cage.tier();
     let ground = Ground::new().map_err(io("preparing the self-test"))?;
-    let workspace = ground.folder.path().join("workspace");
+    let workspace = ground.workspace();
     let limits = Limits {
         wall: TEST_TIME,
         processes: TEST_PROCESSES,
@@ -197,7 +193,9 @@ fn test(cage: &impl Cage) -> Result<(Isolation, Groups), ExecError> {
         run.run_dir = WorkspacePath::parse("runs").unwrap_or_default();
         cage.carry_out(&run, &cage.order(&run)?)
     };
-    let attempts = ground.attempts(cage, &workspace)?;
+    let order = cage.order(&Run::new(&workspace, Command::Shell(String::new())))?;
+    let attempts = ground.attempts(order, 2 * TEST_PROCESSES, cage.sockets());
+    let attempts = attempts.map_err(io("preparing the self-test"))?;
     let text = serde_json::to_string(&attempts).map_err(|it| io("asking the canary")(it.into()))?;
     // The memory for its threads is not what is tested here.
     let roomy = Limits { memory_bytes: 1 << 30, ..limits.clone() };
@@ -208,7 +206,7 @@ fn test(cage: &impl Cage) -> Result<(Isolation, Groups), ExecError> {
     if !finding.left_one {
         return Err(unable("leave a process behind for a moment"));
     }
-    let is_left = ground.is_held(&workspace);
+    let is_left = ground.is_held();
     let hoarded = run(["hoard", &TEST_MEMORY.to_string()], limits)?;
     let hoard: Hoard = match answer(&hoarded) {
         // Whoever keeps the books may be the one that is killed.
@@ -234,114 +232,6 @@ fn answer<T: DeserializeOwned>(supervised: &Supervised) -> Result<T, ExecError> 
             stderr.text(1000)
         ),
     })
-}
-
-/// What a canary can find outside.
-struct Ground {
-    folder: tempfile::TempDir,
-    tcp: TcpListener,
-    udp: UdpSocket,
-    _unix: UnixListener,
-    _abstract: UnixListener,
-    abstract_name: String,
-}
-
-impl Ground {
-    /// A workspace, and beside it what nobody inside may reach though everybody could.
-    fn new() -> std::io::Result<Self> {
-        let temporary = std::env::temp_dir();
-        remove_abandoned(&temporary);
-        let prefix = format!("{PREFIX}{}-", owner());
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&temporary)?;
-        let at = |name: &str| folder.path().join(name);
-        open_to_all(folder.path(), 0o711)?;
-        for name in ["skills", "work", "out", "runs"] {
-            std::fs::create_dir_all(at("workspace").join(name))?;
-            open_to_all(&at("workspace").join(name), 0o777)?;
-        }
-        open_to_all(&at("workspace"), 0o711)?;
-        std::fs::create_dir(at("outside"))?;
-        open_to_all(&at("outside"), 0o777)?;
-        std::fs::write(at("outside/secret"), "secret")?;
-        open_to_all(&at("outside/secret"), 0o666)?;
-        if rustix::process::geteuid().is_root() {
-            // So that its mode is theirs to change.
-            chown(at("outside/secret"), Some(65534), Some(65534))?;
-        }
-        let unix = UnixListener::bind(at("outside/socket"))?;
-        open_to_all(&at("outside/socket"), 0o777)?;
-        let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
-        let udp = UdpSocket::bind("127.0.0.1:0")?;
-        udp.set_nonblocking(true)?;
-        Ok(Self {
-            tcp: TcpListener::bind("127.0.0.1:0")?,
-            udp,
-            _unix: unix,
-            _abstract: hidden,
-            abstract_name: name,
-            folder,
-        })
-    }
-
-    fn attempts(&self, cage: &impl Cage, workspace: &Path) -> Result<Attempts, ExecError> {
-        let outside = self.folder.path().join("outside");
-        let run = Run::new(workspace, Command::Shell(String::new()));
-        let order = cage.order(&run)?;
-        let own = [outside.join("socket")];
-        Ok(Attempts {
-            secret: outside.join("secret"),
-            sockets: own.into_iter().chain(cage.sockets()).collect(),
-            abstract_socket: self.abstract_name.clone(),
-            tcp: self.tcp.local_addr().map_err(io("preparing the self-test"))?,
-            udp: self.udp.local_addr().map_err(io("preparing the self-test"))?,
-            threads: 2 * TEST_PROCESSES,
-            variables: order.env.into_iter().map(|(name, _)| name).collect(),
-            held: order.inside.join("work/held"),
-            outside,
-        })
-    }
-
-    /// Whether something arrived from inside.
-    fn was_reached(&self) -> bool {
-        self.udp.recv(&mut [0; 16]).is_ok()
-    }
-
-    /// Whether somebody still holds the file that was to be held.
-    fn is_held(&self, workspace: &Path) -> bool {
-        let Ok(file) = std::fs::File::open(workspace.join("work/held")) else { return true };
-        let tried = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        tried.is_err_and(|error| std::io::Error::from(error).kind() == ErrorKind::WouldBlock)
-    }
-}
-
-/// How the folders of self-tests begin; whose they are follows.
-const PREFIX: &str = "prowess-selftest-";
-
-/// This process, unlike any other.
-fn owner() -> String {
-    let own = std::process::id();
-    format!("{own}-{}", start_time(own))
-}
-
-/// Removes what a program left that was killed during its self-test.
-fn remove_abandoned(temporary: &Path) {
-    let Ok(entries) = std::fs::read_dir(temporary) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| {
-            let mut words = name.strip_prefix(PREFIX)?.split('-');
-            Some((words.next()?.parse::<u32>().ok()?, words.next()?.to_owned()))
-        });
-        if owner.is_some_and(|(pid, started)| start_time(pid) != started) {
-            // Whoever may not remove it leaves it to its owner.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-fn open_to_all(path: &Path, mode: u32) -> std::io::Result<()> {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
 /// What the findings mean.

@@ -4,21 +4,46 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::live::Live;
-use super::local::io as failed;
+
 use super::output::drain;
+use super::work::io as failed;
 use super::{Captured, ExecError, Watcher};
 use crate::supervisor::{
-    ASKED, Ended, Order, RUN, Report, Sandbox, later, receive, send, send_bytes,
+    ASKED, Ended, HOSTED, Order, RUN, Report, Sandbox, later, receive, send, send_bytes,
 };
 
 /// How long a supervisor may take beyond the time of its command.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The supervisor program: this one if it is named, else whichever is found.
+pub(crate) fn find_supervisor(configured: Option<PathBuf>) -> Result<PathBuf, ExecError> {
+    let named = || std::env::var_os("PROWESS_SUPERVISOR").map(PathBuf::from);
+    if let Some(path) = configured.or_else(named) {
+        let is_there = path.is_file();
+        let missing = || ExecError::Supervisor { cause: format!("{} is no file", path.display()) };
+        return is_there.then(|| path.clone()).ok_or_else(missing);
+    }
+    let own = std::env::current_exe().ok();
+    let beside = own.as_ref().map(|own| own.with_file_name(SUPERVISOR));
+    let itself = own.filter(|_| HOSTED.load(Ordering::Relaxed));
+    let found = beside.filter(|path| path.is_file()).or(itself).or_else(|| on_path(SUPERVISOR));
+    let cause = || format!("there is no {SUPERVISOR} beside this program or on the path");
+    found.ok_or_else(|| ExecError::Supervisor { cause: cause() })
+}
+
+const SUPERVISOR: &str = "prowess-supervisor";
+
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
 
 /// A supervisor that waits for its order. When the line to it is cut, its run ends.
 #[derive(Debug)]

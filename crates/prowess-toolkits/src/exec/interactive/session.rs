@@ -131,6 +131,22 @@ impl CannotWrite {
 /// The longest line that a terminal takes while it is being edited.
 const LINE_BYTES: usize = 4095;
 
+/// How long the line is that this leaves unfinished, if one of so many bytes was begun before.
+pub(crate) fn typed(text: &str, begun: usize) -> Result<usize, CannotWrite> {
+    let mut line_bytes = begun;
+    for part in text.split_inclusive(['\n', '\r']) {
+        let text = part.trim_end_matches(['\n', '\r']);
+        line_bytes += text.len();
+        if line_bytes > LINE_BYTES {
+            return Err(CannotWrite::LongLine);
+        }
+        if text.len() < part.len() {
+            line_bytes = 0;
+        }
+    }
+    Ok(line_bytes)
+}
+
 /// What ends the input, at the end of what is written: Ctrl-D. A terminal knows it by itself.
 const END: char = '\u{4}';
 
@@ -147,6 +163,9 @@ impl Session {
         let screen = Screen::new(settings.line_limits(), runner.settings.shown_output_bytes / 2);
         let telling = Mutex::new(Telling::Nothing);
         let shared = Arc::new(Shared { screen, telling, has_told: Notify::new() });
+        // It was looked at before.
+        let line_bytes = String::from_utf8_lossy(&input);
+        let line_bytes = typed(&line_bytes, 0).unwrap_or(0);
         let (writer, live) = LiveInput::channel(settings.max_unread_input_bytes.max(input.len()));
         // There is room for it, and somebody who reads.
         let _ = writer.write(&input);
@@ -172,7 +191,7 @@ impl Session {
         let task = tokio::spawn(work.in_current_span()).abort_handle();
         let input = Mutex::new(Input {
             writer: Some(writer).filter(|_| then == AfterInput::Wait),
-            line_bytes: 0,
+            line_bytes,
         });
         let is_terminal = terminal.is_some();
         let is_seen = AtomicBool::new(false);
@@ -190,16 +209,10 @@ impl Session {
             Some(text) => (text, true),
             None => (text, false),
         };
-        let mut line_bytes = input.line_bytes;
-        for part in text.split_inclusive(['\n', '\r']) {
-            line_bytes += part.len();
-            if self.is_terminal && line_bytes > LINE_BYTES + 1 {
-                return Err(CannotWrite::LongLine);
-            }
-            if part.ends_with(['\n', '\r']) {
-                line_bytes = 0;
-            }
-        }
+        let line_bytes = match self.is_terminal {
+            true => typed(text, input.line_bytes)?,
+            false => 0,
+        };
         input.writer.as_ref().ok_or(InputError::Ended)?.write(text.as_bytes())?;
         input.line_bytes = line_bytes;
         if ends {
@@ -265,9 +278,25 @@ impl Shared {
     }
 
     async fn tell(self: Arc<Self>, rest: BoxFuture<'static, Result<Told, ToolOutcome>>) {
-        let told = Arc::new(rest.await);
-        *self.telling() = Telling::Told { told, is_new: true };
-        self.has_told.notify_waiters();
+        // Whoever waits is told, even if this breaks down.
+        let broken = ToolOutcome::error("workspace_io", "Error: the outputs were not collected");
+        let mut teller = Teller { shared: self, told: Some(Err(broken)) };
+        teller.told = Some(rest.await);
+    }
+}
+
+/// Tells what it has when it goes.
+struct Teller {
+    shared: Arc<Shared>,
+    told: Option<Result<Told, ToolOutcome>>,
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        if let Some(told) = self.told.take() {
+            *self.shared.telling() = Telling::Told { told: Arc::new(told), is_new: true };
+        }
+        self.shared.has_told.notify_waiters();
     }
 }
 

@@ -11,7 +11,7 @@ use super::answer::answer;
 use super::arguments::{ExecArguments, TalkArguments};
 use super::declaration;
 use super::screen::Want;
-use super::session::{AfterInput, Beginning, Family, Owner, Session};
+use super::session::{AfterInput, Beginning, CannotWrite, Family, Owner, Session, typed};
 use super::sessions::{Forget, Sessions, TooMany};
 
 /// `skill_exec`: begins a session.
@@ -30,7 +30,7 @@ impl SkillExec {
         let (runner, settings) = (&self.runner, &self.runner.settings.sessions);
         let arguments = ExecArguments::parse(&invocation.call.arguments);
         let ExecArguments { run, tty, look } = arguments.map_err(|why| why.outcome(invocation))?;
-        check_input(runner, &run.stdin)?;
+        check_input(runner, &run.stdin, tty)?;
         let (mut plan, after) = runner.plan(invocation, &run).await?;
         runner.get_ready().await;
         plan.limits.grace = std::time::Duration::from_millis(settings.kill_grace_ms);
@@ -130,9 +130,7 @@ impl Talk {
         if writes && session.screen().ended().is_some() {
             warnings.push("the command has ended; nothing was written".to_owned());
         } else if writes {
-            session.write(&arguments.text).map_err(|why| {
-                ToolOutcome::error(why.code(), format!("Error: {why}")).with_hint(why.hint())
-            })?;
+            session.write(&arguments.text).map_err(|why| not_written(&why))?;
         }
         session.screen().settle(since, Some(Instant::now() + patience)).await;
         let bytes = self.runner.settings.shown_output_bytes;
@@ -165,8 +163,11 @@ impl Tool for Talk {
     }
 }
 
-/// Whether a command may be given so much at its beginning.
-pub(crate) fn check_input(runner: &Runner, stdin: &str) -> Result<(), ToolOutcome> {
+/// Whether a command may be given this at its beginning, in a terminal or not.
+pub(crate) fn check_input(runner: &Runner, stdin: &str, tty: bool) -> Result<(), ToolOutcome> {
+    if tty {
+        typed(stdin, 0).map_err(|why| not_written(&why))?;
+    }
     let most = runner.settings.run_limits(None).0.stdin_bytes;
     let size_bytes = stdin.len() as u64;
     match size_bytes > most {
@@ -176,6 +177,10 @@ pub(crate) fn check_input(runner: &Runner, stdin: &str) -> Result<(), ToolOutcom
         })),
         false => Ok(()),
     }
+}
+
+fn not_written(why: &CannotWrite) -> ToolOutcome {
+    ToolOutcome::error(why.code(), format!("Error: {why}")).with_hint(why.hint())
 }
 
 pub(crate) fn too_many(why: &TooMany, family: Family) -> ToolOutcome {

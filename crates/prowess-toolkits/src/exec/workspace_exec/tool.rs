@@ -38,7 +38,7 @@ impl WorkspaceExec {
     async fn run(&self, invocation: Invocation<'_>) -> Result<ToolOutcome, ToolOutcome> {
         let arguments = WorkspaceArguments::parse(&invocation.call.arguments);
         let mut arguments = arguments.map_err(|why| why.outcome(invocation))?;
-        check_input(&self.runner, &arguments.stdin)?;
+        check_input(&self.runner, &arguments.stdin, arguments.tty)?;
         let mut warnings = Vec::new();
         if !arguments.ignored.is_empty() {
             warnings.push(format!("Ignored arguments: {}", arguments.ignored.join(", ")));

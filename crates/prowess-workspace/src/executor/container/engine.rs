@@ -15,7 +15,7 @@ use rustix::process::{Pid, test_kill_process};
 use tokio::net::UnixListener;
 
 use super::super::ExecError;
-use super::super::local::io;
+use super::super::work::io;
 use super::listing::list;
 use super::plan::{Common, Plan, user};
 use crate::supervisor::start_time;

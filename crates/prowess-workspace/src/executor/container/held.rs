@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::super::ExecError;
-use super::super::local::io;
 use super::super::supervised::Waiting;
+use super::super::work::io;
 use super::keeper::Jobs;
 use crate::supervisor::{Answer, Ask, Hello, Sandbox, VERSION, ask, receive};
 

@@ -9,7 +9,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::ExecError;
-use super::super::local::io;
+use super::super::supervised::find_supervisor;
+use super::super::work::io;
 use super::carried::Carried;
 use super::engine::{Engine, labels};
 use super::held::Held;
@@ -71,7 +72,7 @@ impl Keeper {
         let patience = Duration::from_secs(origin.settings.engine_seconds.max(1));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(io("starting the keeper of containers"))?;
-        let supervisor = super::super::local::supervisor(origin.supervisor.clone())?;
+        let supervisor = find_supervisor(origin.supervisor.clone())?;
         let carried = Carried::find(&supervisor).map_err(|error| ExecError::Supervisor {
             cause: format!("{}: {error}", supervisor.display()),
         })?;

@@ -12,7 +12,7 @@ mod listing;
 mod plan;
 mod pool;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,17 +21,16 @@ use tracing::Instrument;
 
 use self::held::Held;
 use self::keeper::Keeper;
-use self::plan::{Plan, SKILLS_ROOT, WORKSPACE};
+use self::plan::{Plan, SKILLS_ROOT};
 use self::pool::Pool;
 use super::live::Live;
-use super::local::{
-    admit, argv, blocking, environment, installed, io, outcome, stoppable, writable,
-};
+use super::order::{WORKSPACE, order};
 use super::selftest::{Cage, Verdict, judge_one};
 use super::settings::{ContainerSettings, Reuse};
 use super::supervised::{Supervised, supervise};
+use super::work::{admit, blocking, io, outcome, stoppable};
 use super::{ExecError, ExecFuture, Executor, Isolation, Run, RunOutcome, SandboxReport, Tier};
-use crate::supervisor::{Groups, Order, Streams, VERSION};
+use crate::supervisor::Order;
 
 /// Runs commands in containers, by Docker or Podman on this machine.
 ///
@@ -135,30 +134,14 @@ impl ContainerExecutor {
 
     /// What the supervisor in a container is told to do.
     fn order(&self, run: &Run<'_>, shell: Option<&str>) -> Result<Order, ExecError> {
-        let inside = Path::new(WORKSPACE);
-        let mut env = environment(run, inside, Tier::T3);
+        let inside = PathBuf::from(WORKSPACE);
+        let mut order = order(run, Tier::T3, inside.clone(), shell.unwrap_or("/bin/sh"))?;
+        // Its supervisor is inside, too.
+        order.workspace = inside;
         if self.0.origin.skills_root.is_some() && !run.env.contains_key("SKILLS_ROOT") {
-            env.push(("SKILLS_ROOT".to_owned(), SKILLS_ROOT.to_owned()));
+            order.env.push(("SKILLS_ROOT".to_owned(), SKILLS_ROOT.to_owned()));
         }
-        Ok(Order {
-            version: VERSION,
-            tier: Tier::T3,
-            bwrap: None,
-            argv: argv(run, shell.unwrap_or("/bin/sh"))?,
-            installed: installed(run),
-            env,
-            workspace: inside.to_owned(),
-            inside: inside.to_owned(),
-            cwd: run.cwd.as_str().to_owned(),
-            writable: writable(run),
-            readable: Vec::new(),
-            identity: None,
-            network: run.network,
-            limits: run.limits.clone(),
-            needs: Groups::default(),
-            user_processes: None,
-            streams: Streams::Usual,
-        })
+        Ok(order)
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool<Held>> {
@@ -187,7 +170,8 @@ impl ContainerExecutor {
             drop(old);
         }
         let Some(keeper) = self.0.keeper.get() else { return };
-        for _ in 0..self.pool().expect(plan, self.0.origin.settings.warm) {
+        let missing = self.pool().expect(plan, self.0.origin.settings.warm);
+        for _ in 0..missing {
             // Not of the keeper: it would have to wait for itself.
             let (pool, made_for) = (Arc::downgrade(&self.0.pool), plan.clone());
             keeper.make(plan.clone(), move |made| {

@@ -9,24 +9,18 @@ use bollard::models::{
     MountBindOptionsPropagationEnum, MountTmpfsOptions, MountType,
 };
 
-use super::super::local::writable;
+use super::super::order::{WORKSPACE, identity, writable};
 use super::super::{Network, Run};
 use super::carried::{Carried, FOLDER};
 use crate::supervisor::{ASKED, INIT};
 
-/// What the workspace is called inside.
-pub(crate) const WORKSPACE: &str = "/workspace";
-
 /// Where the folder of `SKILLS_ROOT` is inside.
 pub(crate) const SKILLS_ROOT: &str = "/opt/skills";
 
-/// Whom commands run as: `nobody` when we are root, else whoever we are.
+/// Whom commands run as, by number: user and group.
 pub(crate) fn user() -> (u32, u32) {
-    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    match uid.is_root() {
-        true => (65534, 65534),
-        false => (uid.as_raw(), gid.as_raw()),
-    }
+    let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    identity().map_or_else(own, |who| (who.uid, who.gid))
 }
 
 /// Processes of a container that are not the command's: the first one, and a supervisor.
