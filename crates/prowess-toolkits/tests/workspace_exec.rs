@@ -99,9 +99,17 @@ async fn a_copy_is_made_anew_when_another_version_is_loaded() {
     let outcome = exec_with(&world, show, json!({})).await;
     let shown = shown(&outcome);
     assert_eq!(shown["output"], "second\nSKILL.md\ndata\n");
-    let expected = "the copy of the skill 'demo' was made anew: another version is loaded";
+    let expected = "the copy of the skill 'demo' was made anew: another version is loaded; what was \
+                    there is in work/skills/demo~1";
     assert_eq!(shown["warnings"], json!([expected]));
     assert_eq!(exec(&world, show).await, "second\nSKILL.md\ndata\n");
+    // What somebody has made there is not lost, however often.
+    assert_eq!(exec(&world, "cat $SKILLS_DIR/demo~1/mine").await, "mine\n");
+    world.write("skills/demo/data/greeting.txt", "third\n");
+    load_again(&world).await;
+    exec(&world, "true").await;
+    let all = "cat $SKILLS_DIR/demo*/data/greeting.txt";
+    assert_eq!(exec(&world, all).await, "third\nhello\nsecond\n");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The attacks on the sandbox, on containers.
+//! The same attacks on containers.
 
-#[path = "sandbox_attacks.rs"]
 mod attacks;
+mod support;

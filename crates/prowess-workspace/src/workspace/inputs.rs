@@ -1,7 +1,7 @@
 //! What commands are given.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -165,6 +165,28 @@ impl Workspace {
             ..self.budget(&skill.path)
         };
         self.copy_folder(&source, &place, OtherNames::Refused, &added, &mut budget)
+    }
+
+    /// Moves what is at a path out of the way, to the first free name beside it (`demo~1`), and says
+    /// where it is now. Nothing is replaced.
+    pub fn set_aside(&self, path: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
+        const MOST: u32 = 10_000;
+        let place = self.place_for(path)?;
+        let (parent, _) = split(&place.path);
+        for number in 1..=MOST {
+            let aside = format!("{}~{number}", place.name);
+            let (from, to) = (&place.folder, &place.folder);
+            let flags = RenameFlags::NOREPLACE;
+            match renameat_with(from, place.name.as_str(), to, aside.as_str(), flags) {
+                Err(Errno::EXIST) => {}
+                Err(cause) => return Err(failed(path, cause.into())),
+                Ok(()) => {
+                    let aside = WorkspacePath::parse(&aside).unwrap_or_default();
+                    return Ok(parent.join(&aside));
+                }
+            }
+        }
+        Err(failed(path, io::ErrorKind::AlreadyExists.into()))
     }
 
     /// Makes a relative link to a file or a folder of the workspace. A file or link in its place

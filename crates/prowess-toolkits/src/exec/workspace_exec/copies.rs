@@ -36,8 +36,9 @@ impl Copies {
         for name in invocation.state.loaded_names() {
             match copy(invocation, workspace, name, limit).await {
                 Ok(Copied::Kept | Copied::New) => {}
-                Ok(Copied::Replaced) => warnings.push(format!(
-                    "the copy of the skill '{name}' was made anew: another version is loaded"
+                Ok(Copied::Anew { before }) => warnings.push(format!(
+                    "the copy of the skill '{name}' was made anew: another version is loaded; what \
+                     was there is in {before}"
                 )),
                 Err(why) => {
                     let code = &why.code;
@@ -54,8 +55,10 @@ enum Copied {
     /// It is there.
     Kept,
     New,
-    /// In the place of another version.
-    Replaced,
+    /// In the place of another version, which is somewhere else now.
+    Anew {
+        before: WorkspacePath,
+    },
 }
 
 async fn copy(
@@ -88,11 +91,13 @@ async fn copy(
         at: String::new(),
     };
     let work = move || {
+        // Somebody may have worked on it.
+        let before = is_there.then(|| here.set_aside(&to)).transpose()?;
         here.copy_skill(&ready.staged, &to)?;
-        here.record_input(record)
+        here.record_input(record)?;
+        Ok(before.map_or(Copied::New, |before| Copied::Anew { before }))
     };
-    blocking(work).await?.map_err(|error| workspace_failure(&error))?;
-    Ok(if is_there { Copied::Replaced } else { Copied::New })
+    blocking(work).await?.map_err(|error| workspace_failure(&error))
 }
 
 /// Whether there is a copy, and whether it was made of this. Blocks.
