@@ -76,9 +76,9 @@ fn a_server_that_stands_still_is_not_waited_for() {
     let Some(server) = S3Server::start(test) else { return };
     let store = open(settings(server.address()));
     assert_eq!(save(&store, "s", "a", "before"), 0);
-    server.signal("-STOP");
+    server.pause();
     assert_fails(&store, StoreTrouble::Unavailable, &["timed out"]);
-    server.signal("-CONT");
+    server.resume();
     // Then it goes on. What was not acknowledged may have come in front, and is whole.
     let patient = open(S3Settings::new(BUCKET).with_endpoint(server.endpoint()));
     let version = save(&patient, "s", "a", "behind");
@@ -101,12 +101,12 @@ fn an_operation_has_its_time_at_the_edge() {
     (bounded.request_timeout_ms, bounded.operation_timeout_ms) = (60_000, 300);
     let store = open(bounded);
     save(&store, "s", "a", "x");
-    server.signal("-STOP");
+    server.pause();
     let start = Instant::now();
     let error = block_on(store.versions(&scope("s"), "a")).unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(5));
     assert!(error.to_string().contains("`operation_timeout_ms` = 300;"), "{error}");
-    server.signal("-CONT");
+    server.resume();
 }
 
 #[test]

@@ -230,7 +230,7 @@ async fn the_record_says_what_is_enforced() {
                 true => Enforcement::Partial,
                 false => Enforcement::Enforced,
             };
-            assert_eq!(isolation.of(capability), expected, "{tier:?} {capability:?}");
+            assert_eq!(isolation.of(capability), expected, "{tier:?} {capability:?} {isolation:?}");
         }
     }
 }

@@ -213,7 +213,7 @@ fn leave_one(held: &Path) -> bool {
     let Some(path) = held.to_str() else { return false };
     let started = again(&["daemon", path]).stdin(Stdio::null()).stdout(Stdio::null()).status();
     let begun = Instant::now();
-    while started.is_ok() && begun.elapsed() < Duration::from_secs(5) {
+    while started.is_ok() && begun.elapsed() < Duration::from_secs(30) {
         if std::fs::read(held).is_ok_and(|text| !text.is_empty()) {
             return true;
         }

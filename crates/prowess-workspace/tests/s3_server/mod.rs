@@ -67,8 +67,30 @@ impl S3Server {
         self.folder.path().join("buckets").join(BUCKET)
     }
 
-    /// Makes it stand still, with its connections open, or go on.
-    pub(crate) fn signal(&self, name: &str) {
+    /// Makes it stand still, with its connections open, and waits until all its threads do.
+    pub(crate) fn pause(&self) {
+        self.signal("-STOP");
+        let end = Instant::now() + Duration::from_secs(20);
+        while !self.stands_still() {
+            assert!(Instant::now() < end, "the server does not stand still");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn stands_still(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        threads.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('T'))
+        })
+    }
+
+    fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }

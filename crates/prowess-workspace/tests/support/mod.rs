@@ -237,7 +237,8 @@ pub fn is_running_as(text: &str) -> bool {
 
 /// Waits until something holds, for a while.
 pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
-    for _ in 0..1000 {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_secs(60) {
         if holds() {
             return true;
         }

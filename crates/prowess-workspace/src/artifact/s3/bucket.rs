@@ -104,12 +104,14 @@ impl Bucket {
             if !is_conflict && !failure.is_uncertain {
                 return Err(failure);
             }
-            match self.head(key).await {
-                Ok(None) => {}
+            let failure = match self.head(key).await {
                 Ok(Some(head)) if said_by(&head, save) => return Ok(Made::New),
                 Ok(Some(_)) => return Ok(Made::Taken),
-                Err(_) => return Err(failure),
-            }
+                Ok(None) => failure,
+                // The server went away in between: what it said of a conflict is not why.
+                Err(later) if later.is_uncertain => later,
+                Err(later) => return Err(later),
+            };
             if attempt >= self.max_retries {
                 return Err(failure);
             }
