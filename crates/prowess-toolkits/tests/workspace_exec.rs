@@ -113,6 +113,28 @@ async fn a_copy_is_made_anew_when_another_version_is_loaded() {
 }
 
 #[tokio::test]
+async fn a_copy_that_cannot_be_made_anew_leaves_what_was_there() {
+    let world = plan().build();
+    world.load("demo").await;
+    exec(&world, "echo mine > $SKILLS_DIR/demo/mine").await;
+    world.write("skills/demo/data/greeting.txt", "second\n");
+    load_again(&world).await;
+    // Nothing can be begun where copies are begun.
+    let drafts = world.workspace().join(".new");
+    std::fs::remove_dir_all(&drafts).unwrap();
+    std::fs::write(&drafts, "").unwrap();
+    let look = "cat $SKILLS_DIR/demo/mine; ls $SKILLS_DIR";
+    let outcome = exec_with(&world, look, json!({})).await;
+    let seen = shown(&outcome);
+    assert_eq!(seen["output"], "mine\ndemo\n");
+    assert_eq!(seen["warnings"], json!(["the skill 'demo' was not copied (workspace_io)"]));
+    // As soon as it can be, it is.
+    std::fs::remove_file(&drafts).unwrap();
+    let both = "cat $SKILLS_DIR/demo/data/greeting.txt $SKILLS_DIR/demo~1/mine";
+    assert_eq!(exec(&world, both).await, "second\nmine\n");
+}
+
+#[tokio::test]
 async fn a_skill_that_is_unloaded_changed_or_gone_hinders_nobody() {
     let world = plan().skill("other").build();
     world.load("demo").await;

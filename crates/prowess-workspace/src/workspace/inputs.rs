@@ -1,7 +1,7 @@
 //! What commands are given.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -167,28 +167,6 @@ impl Workspace {
         self.copy_folder(&source, &place, OtherNames::Refused, &added, &mut budget)
     }
 
-    /// Moves what is at a path out of the way, to the first free name beside it (`demo~1`), and says
-    /// where it is now. Nothing is replaced.
-    pub fn set_aside(&self, path: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
-        const MOST: u32 = 10_000;
-        let place = self.place_for(path)?;
-        let (parent, _) = split(&place.path);
-        for number in 1..=MOST {
-            let aside = format!("{}~{number}", place.name);
-            let (from, to) = (&place.folder, &place.folder);
-            let flags = RenameFlags::NOREPLACE;
-            match renameat_with(from, place.name.as_str(), to, aside.as_str(), flags) {
-                Err(Errno::EXIST) => {}
-                Err(cause) => return Err(failed(path, cause.into())),
-                Ok(()) => {
-                    let aside = WorkspacePath::parse(&aside).unwrap_or_default();
-                    return Ok(parent.join(&aside));
-                }
-            }
-        }
-        Err(failed(path, io::ErrorKind::AlreadyExists.into()))
-    }
-
     /// Makes a relative link to a file or a folder of the workspace. A file or link in its place
     /// is replaced, a folder is not.
     pub fn link_within(
@@ -308,7 +286,7 @@ impl Workspace {
     }
 
     /// Where something is to be written, if it may be.
-    fn place_for(&self, to: &WorkspacePath) -> Result<Place, WorkspaceError> {
+    pub(super) fn place_for(&self, to: &WorkspacePath) -> Result<Place, WorkspaceError> {
         let path = self.redirect(to);
         let is_writable = matches!(path.names().next(), Some("work" | "out" | "runs"));
         let (parent, name) = split(&path);
@@ -350,10 +328,10 @@ impl Workspace {
 }
 
 /// Where something is to be written.
-struct Place {
-    folder: Folder,
-    name: String,
-    path: WorkspacePath,
+pub(super) struct Place {
+    pub(super) folder: Folder,
+    pub(super) name: String,
+    pub(super) path: WorkspacePath,
 }
 
 /// A file that is not whole yet.

@@ -15,6 +15,7 @@
 //! here follows a link that they made, waits for a pipe, or touches anything outside.
 
 mod all;
+mod aside;
 mod copy;
 mod error;
 mod garbage;

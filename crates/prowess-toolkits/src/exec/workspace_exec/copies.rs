@@ -91,11 +91,13 @@ async fn copy(
         at: String::new(),
     };
     let work = move || {
-        // Somebody may have worked on it.
-        let before = is_there.then(|| here.set_aside(&to)).transpose()?;
-        here.copy_skill(&ready.staged, &to)?;
+        let copied = match is_there {
+            // Somebody may have worked on it.
+            true => Copied::Anew { before: here.copy_skill_anew(&ready.staged, &to)? },
+            false => here.copy_skill(&ready.staged, &to).map(|_| Copied::New)?,
+        };
         here.record_input(record)?;
-        Ok(before.map_or(Copied::New, |before| Copied::Anew { before }))
+        Ok(copied)
     };
     blocking(work).await?.map_err(|error| workspace_failure(&error))
 }
