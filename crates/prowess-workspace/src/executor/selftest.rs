@@ -315,3 +315,31 @@ fn protections(
         (Capability::Kill, judged(is_left, ending)),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A limit of a run's own holds exactly; one that all processes of a user share gives way as
+    /// others end, and is none only if nothing stops the canary.
+    #[test]
+    fn how_many_threads_could_be_begun_decides_on_processes() {
+        let own = |pids| Groups { pids, ..Groups::default() };
+        let table = [
+            (Tier::T1, true, TEST_PROCESSES, Enforcement::Enforced),
+            (Tier::T1, true, TEST_PROCESSES + 1, Enforcement::None),
+            (Tier::T3, false, TEST_PROCESSES, Enforcement::Enforced),
+            (Tier::T3, false, TEST_PROCESSES + 1, Enforcement::None),
+            (Tier::T1, false, TEST_PROCESSES, Enforcement::Partial),
+            (Tier::T1, false, TEST_THREADS - 1, Enforcement::Partial),
+            (Tier::T1, false, TEST_THREADS, Enforcement::None),
+            (Tier::T0, false, TEST_THREADS, Enforcement::None),
+        ];
+        for (tier, pids, threads, expected) in table {
+            let finding = Finding { threads, ..Finding::default() };
+            let found = protections(tier, &finding, Hoard::default(), false, false, own(pids));
+            let enforced = found[&Capability::Pids].state;
+            assert_eq!(enforced, expected, "{tier:?} {pids} {threads}");
+        }
+    }
+}
