@@ -86,15 +86,20 @@ async fn no_rights_can_be_had() {
     }
 }
 
+/// A process outside that those inside must leave alone.
+fn victim(ground: &Ground) -> std::process::Child {
+    let mut command = ground.unprotected_command("exec sleep 60");
+    let victim = command.stdout(Stdio::null()).spawn().unwrap();
+    let name = format!("/proc/{}/comm", victim.id());
+    assert!(eventually(|| std::fs::read_to_string(&name).is_ok_and(|it| it == "sleep\n")));
+    victim
+}
+
 #[tokio::test]
 async fn other_processes_cannot_be_touched() {
     let ground = Ground::new();
-    let mut victim = ground.unprotected_command("exec sleep 60");
-    let mut victim = victim.stdout(Stdio::null()).spawn().unwrap();
+    let mut victim = victim(&ground);
     let pid = victim.id();
-    eventually(|| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "sleep\n")
-    });
     attack(&ground, &format!("kill -0 {pid} && echo broken")).await;
     attack(&ground, &format!("head -c 1 /proc/{pid}/environ | grep -q . && echo broken")).await;
     let trace = format!(
@@ -114,12 +119,8 @@ async fn other_processes_cannot_be_touched() {
 #[tokio::test]
 async fn other_processes_are_not_run_differently() {
     let ground = Ground::new();
-    let mut victim = ground.unprotected_command("exec sleep 60");
-    let mut victim = victim.stdout(Stdio::null()).spawn().unwrap();
+    let mut victim = victim(&ground);
     let pid = victim.id();
-    eventually(|| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "sleep\n")
-    });
     attack(&ground, &format!("prlimit --pid {pid} --nofile=100:100 && echo broken")).await;
     attack(&ground, &format!("renice -n 19 -p {pid} && echo broken")).await;
     attack(&ground, &format!("taskset -p 1 {pid} && echo broken")).await;
