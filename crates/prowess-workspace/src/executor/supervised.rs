@@ -11,7 +11,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::live::Live;
-
 use super::output::drain;
 use super::work::io as failed;
 use super::{Captured, ExecError, Watcher};

@@ -170,7 +170,7 @@ impl ContainerExecutor {
             drop(old);
         }
         let Some(keeper) = self.0.keeper.get() else { return };
-        let missing = self.pool().expect(plan, self.0.origin.settings.warm);
+        let missing = self.pool().call_for(plan, self.0.origin.settings.warm);
         for _ in 0..missing {
             // Not of the keeper: it would have to wait for itself.
             let (pool, made_for) = (Arc::downgrade(&self.0.pool), plan.clone());

@@ -39,7 +39,7 @@ impl<T> Pool<T> {
 
     /// How many more must be made until so many wait for this. They are expected from now on.
     #[must_use]
-    pub(crate) fn expect(&mut self, plan: &Plan, wanted: usize) -> usize {
+    pub(crate) fn call_for(&mut self, plan: &Plan, wanted: usize) -> usize {
         let waiting = self.waiting.iter().map(|(made_for, ..)| made_for);
         let there = waiting.chain(&self.coming).filter(|made_for| *made_for == plan).count();
         let missing = wanted.min(self.most).saturating_sub(there);
@@ -99,11 +99,11 @@ mod tests {
         let now = Instant::now();
         let mut pool = Pool::new(3, Duration::from_secs(1));
         assert!(pool.put(plan("a"), 1, now).is_empty());
-        assert_eq!(pool.expect(&plan("a"), 2), 1);
-        assert_eq!((pool.expect(&plan("a"), 2), pool.expect(&plan("b"), 1)), (0, 1));
+        assert_eq!(pool.call_for(&plan("a"), 2), 1);
+        assert_eq!((pool.call_for(&plan("a"), 2), pool.call_for(&plan("b"), 1)), (0, 1));
         pool.came(&plan("a"));
-        assert_eq!(pool.expect(&plan("a"), 9), 2, "no more than may wait");
-        assert_eq!(pool.expect(&plan("a"), 0), 0);
+        assert_eq!(pool.call_for(&plan("a"), 9), 2, "no more than may wait");
+        assert_eq!(pool.call_for(&plan("a"), 0), 0);
     }
 
     #[test]
