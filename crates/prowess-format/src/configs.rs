@@ -12,12 +12,16 @@ pub struct ToolConfig {
     pub name: String,
     /// What the tool does.
     pub description: String,
-    /// What implements it.
+    /// What implements it: a function of the host.
     pub method: String,
+    /// What implements it: a file of the skill that is run with the arguments as JSON.
+    pub script: Option<String>,
     /// Its arguments, in order.
     pub args: Vec<ToolArgument>,
     /// Whether it can be called only while the skill is loaded. True unless said otherwise.
     pub requires_skill_loaded: bool,
+    /// Where it stands.
+    pub range: ByteRange,
 }
 
 /// An argument of a [`ToolConfig`].
@@ -34,6 +38,10 @@ pub struct ToolArgument {
     pub required: bool,
     /// What stands in for it.
     pub default: Option<Node>,
+    /// The values that it can have (`enum`); none means any.
+    pub choices: Vec<Node>,
+    /// Where it stands.
+    pub range: ByteRange,
 }
 
 /// The type of a [`ToolArgument`].
@@ -49,6 +57,10 @@ pub enum ArgumentKind {
     Number,
     /// `boolean`, `bool`
     Boolean,
+    /// `array`, `list`
+    Array,
+    /// `object`, `dict`
+    Object,
 }
 
 impl ArgumentKind {
@@ -59,7 +71,21 @@ impl ArgumentKind {
             "integer" | "int" => Some(Self::Integer),
             "number" | "float" => Some(Self::Number),
             "boolean" | "bool" => Some(Self::Boolean),
+            "array" | "list" => Some(Self::Array),
+            "object" | "dict" => Some(Self::Object),
             _ => None,
+        }
+    }
+
+    /// The name of the type in a JSON Schema.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Array => "array",
+            Self::Object => "object",
         }
     }
 }
@@ -80,6 +106,8 @@ pub struct ResourceConfig {
     pub dynamic: bool,
     /// What makes it.
     pub method: Option<String>,
+    /// Where it stands.
+    pub range: ByteRange,
 }
 
 /// Tools of an MCP server that a skill uses (`mcp_tool_configs`).
@@ -94,6 +122,20 @@ pub struct McpToolConfig {
     pub load_all: bool,
 }
 
+/// What a skill says about one of its files (`resources`, `scripts`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileEntry {
+    /// What it is called.
+    pub name: String,
+    /// What it holds.
+    pub description: String,
+    /// Where it is, relative to the skill's folder; `None` leaves that to the name.
+    pub file: Option<String>,
+    /// What it is written in.
+    pub language: Option<String>,
+}
+
 /// Receives what cannot be used as it is: where, what kind, and why.
 pub(crate) type Problems<'a> = dyn FnMut(ByteRange, Problem, String) + 'a;
 
@@ -106,9 +148,11 @@ pub(crate) enum Problem {
     UnknownKey,
 }
 
-const TOOL_KEYS: &[&str] = &["name", "description", "method", "args", "requires_skill_loaded"];
-const ARGUMENT_KEYS: &[&str] = &["name", "type", "description", "required", "default"];
+const TOOL_KEYS: &[&str] =
+    &["name", "description", "method", "script", "args", "requires_skill_loaded"];
+const ARGUMENT_KEYS: &[&str] = &["name", "type", "description", "required", "default", "enum"];
 const RESOURCE_KEYS: &[&str] = &["name", "description", "file", "content", "dynamic", "method"];
+const FILE_KEYS: &[&str] = &["name", "description", "file", "language"];
 const MCP_KEYS: &[&str] = &["server", "tools", "load_all"];
 
 pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec<ToolConfig> {
@@ -128,6 +172,8 @@ pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec
         configs.push(ToolConfig {
             description: record.text("description", problems).unwrap_or_default(),
             method: record.text("method", problems).unwrap_or_default(),
+            script: record.text("script", problems),
+            range: record.range,
             requires_skill_loaded: record.boolean("requires_skill_loaded", true, problems),
             name,
             args,
@@ -148,7 +194,7 @@ fn read_arguments(node: &Node, list: &str, problems: &mut Problems<'_>) -> Vec<T
         }
         let kind = record.text("type", problems).map_or(ArgumentKind::String, |word| {
             ArgumentKind::parse(&word).unwrap_or_else(|| {
-                let known = "string, integer, number and boolean";
+                let known = "string, integer, number, boolean, array and object";
                 let place = record.mapping.get("type").map_or(record.range, |node| node.range);
                 problems(
                     place,
@@ -163,6 +209,8 @@ fn read_arguments(node: &Node, list: &str, problems: &mut Problems<'_>) -> Vec<T
             description: record.text("description", problems).unwrap_or_default(),
             required: record.boolean("required", false, problems),
             default: record.mapping.get("default").cloned(),
+            choices: record.list("enum", problems),
+            range: record.range,
             name,
         });
     }
@@ -188,6 +236,7 @@ pub(crate) fn read_resource_configs(
             content: record.text("content", problems),
             dynamic: record.boolean("dynamic", false, problems),
             method: record.text("method", problems),
+            range: record.range,
             name,
         };
         if config.file.is_none() && config.content.is_none() && !config.dynamic {
@@ -213,6 +262,27 @@ pub(crate) fn read_mcp_tool_configs(
         configs.push(McpToolConfig { server, tools, load_all });
     }
     configs
+}
+
+/// The entries of `list`. Several may have one name: it is the file that tells them apart.
+pub(crate) fn read_file_entries(
+    node: &Node,
+    list: &str,
+    problems: &mut Problems<'_>,
+) -> Vec<FileEntry> {
+    let mut entries: Vec<FileEntry> = Vec::new();
+    for record in records(node, list, FILE_KEYS, problems) {
+        let Some(name) = record.required_text("name", problems) else {
+            continue;
+        };
+        entries.push(FileEntry {
+            description: record.text("description", problems).unwrap_or_default(),
+            file: record.text("file", problems),
+            language: record.text("language", problems),
+            name,
+        });
+    }
+    entries
 }
 
 /// A list of names, written as a list or as a string with blanks or commas.
@@ -299,6 +369,19 @@ impl Record<'_> {
             problems(item.range, Problem::Invalid, message);
         }
         names(node)
+    }
+
+    fn list(&self, key: &str, problems: &mut Problems<'_>) -> Vec<Node> {
+        let Some(node) = self.mapping.get(key) else { return Vec::new() };
+        match &node.value {
+            Value::Null => Vec::new(),
+            Value::Sequence(items) => items.clone(),
+            _ => {
+                let message = format!("{}.{key} must be a list, not {}", self.place, node.kind());
+                problems(node.range, Problem::Invalid, message);
+                Vec::new()
+            }
+        }
     }
 
     fn required_text(&self, key: &str, problems: &mut Problems<'_>) -> Option<String> {

@@ -86,6 +86,8 @@ fields! {
     "paths"                    Names, ClaudeCode;
     "required_by_tools"        Names, LangchainDocker;
     "resource_configs"         Records, LangchainDocker;
+    "resources"                Records, LangchainDocker;
+    "scripts"                  Records, LangchainDocker;
     "shell"                    Choice(SHELLS), ClaudeCode;
     "tool_configs"             Records, LangchainDocker;
     "user-invocable"           Boolean, ClaudeCode;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::configs::{
-    McpToolConfig, ResourceConfig, ToolConfig, names, read_mcp_tool_configs, read_resource_configs,
-    read_tool_configs,
+    FileEntry, McpToolConfig, ResourceConfig, ToolConfig, names, read_file_entries,
+    read_mcp_tool_configs, read_resource_configs, read_tool_configs,
 };
 use crate::tools::{ToolPattern, read_tools};
 use crate::yaml::{Mapping, Node, Value};
@@ -247,6 +247,23 @@ impl Frontmatter {
         self.raw
             .get("mcp_tool_configs")
             .map(|node| read_mcp_tool_configs(node, &mut |_, _, _| {}))
+            .unwrap_or_default()
+    }
+
+    /// `resources`: what the skill says about files to read or to use.
+    pub fn resource_entries(&self) -> Vec<FileEntry> {
+        self.file_entries("resources")
+    }
+
+    /// `scripts`: what the skill says about files to run.
+    pub fn script_entries(&self) -> Vec<FileEntry> {
+        self.file_entries("scripts")
+    }
+
+    fn file_entries(&self, list: &str) -> Vec<FileEntry> {
+        self.raw
+            .get(list)
+            .map(|node| read_file_entries(node, list, &mut |_, _, _| {}))
             .unwrap_or_default()
     }
 

@@ -24,7 +24,9 @@ pub mod yaml;
 
 pub use arguments::{Arguments, split_words};
 pub use commands::{EmbeddedCommand, FencedCode, embedded_commands, fenced_code};
-pub use configs::{ArgumentKind, McpToolConfig, ResourceConfig, ToolArgument, ToolConfig};
+pub use configs::{
+    ArgumentKind, FileEntry, McpToolConfig, ResourceConfig, ToolArgument, ToolConfig,
+};
 pub use diagnostic::{Diagnostic, Level};
 pub use digest::{Digest, InvalidDigest};
 pub use fields::{CONTEXTS, EFFORTS, FIELDS, Field, FieldKind, Origin, SHELLS, field};

@@ -29,7 +29,10 @@ fn codes(parsed: &Parsed) -> Vec<&'static str> {
 #[test]
 fn the_table_has_the_six_of_the_specification_and_fourteen_of_claude_code() {
     let of = |origin: Origin| FIELDS.iter().filter(|field| field.origin == origin).count();
-    assert_eq!((of(Origin::Spec), of(Origin::ClaudeCode), of(Origin::LangchainDocker)), (6, 14, 8));
+    assert_eq!(
+        (of(Origin::Spec), of(Origin::ClaudeCode), of(Origin::LangchainDocker)),
+        (6, 14, 10)
+    );
     assert!(FIELDS.is_sorted_by_key(|field| field.key));
 }
 
@@ -150,7 +153,9 @@ fn fields_of_langchain_docker() {
          \x20 - name: samples\n    dynamic: true\n    method: get_sample_rows\n\
          \x20 - name: examples\n    description: Examples\n    file: examples.md\n\
          \x20 - name: inline\n    content: text\n\
-         mcp_tool_configs:\n  - server: db\n    tools: [a, b]\n  - server: all\n    load_all: true",
+         mcp_tool_configs:\n  - server: db\n    tools: [a, b]\n  - server: all\n    load_all: true\n\
+         resources:\n  - name: Guide\n    description: How to\n    file: docs/guide.md\n\
+         scripts:\n  - name: run.py\n    language: python",
     );
     let frontmatter = &skill.frontmatter;
     assert_eq!(frontmatter.category(), Some("database"));
@@ -173,6 +178,12 @@ fn fields_of_langchain_docker() {
     let servers = frontmatter.mcp_tool_configs();
     assert_eq!((servers[0].tools.len(), servers[0].load_all), (2, false));
     assert_eq!((servers[1].tools.len(), servers[1].load_all), (0, true));
+    let files = frontmatter.resource_entries();
+    assert_eq!((files[0].name.as_str(), files[0].description.as_str()), ("Guide", "How to"));
+    assert_eq!((files[0].file.as_deref(), &files[0].language), (Some("docs/guide.md"), &None));
+    let scripts = frontmatter.script_entries();
+    assert_eq!((scripts[0].name.as_str(), &scripts[0].file), ("run.py", &None));
+    assert_eq!(scripts[0].language.as_deref(), Some("python"));
 }
 
 #[test]
@@ -191,8 +202,12 @@ fn configurations_that_cannot_be_used_are_reported_one_by_one() {
         ),
         ("tool_configs: [{name: t, args: [{type: int}]}]", "tool_configs[0].args[0] has no 'name'"),
         (
-            "tool_configs: [{name: t, args: [{name: x, type: array}]}]",
-            "Argument type 'array' is not known and is read as 'string'; known are string, integer, number and boolean",
+            "tool_configs: [{name: t, args: [{name: x, type: tuple}]}]",
+            "Argument type 'tuple' is not known and is read as 'string'; known are string, integer, number, boolean, array and object",
+        ),
+        (
+            "tool_configs: [{name: t, args: [{name: x, enum: a}]}]",
+            "tool_configs[0].args[0].enum must be a list, not text",
         ),
         (
             "tool_configs: [{name: t, args: [{name: x}, {name: x}]}]",
@@ -204,6 +219,12 @@ fn configurations_that_cannot_be_used_are_reported_one_by_one() {
         ),
         ("resource_configs: [{name: [r]}]", "resource_configs[0].name must be text, not a list"),
         ("mcp_tool_configs: [{tools: [a]}]", "mcp_tool_configs[0] has no 'server'"),
+        ("resources: [guide.md]", "resources[0] must be a mapping, not text"),
+        ("scripts: [{file: run.py}]", "scripts[0] has no 'name'"),
+        (
+            "scripts: [{name: run, fil: run.py}]",
+            "scripts[0] has an unknown key 'fil'; did you mean 'file'?",
+        ),
     ] {
         let parsed = parse(fields);
         let messages: Vec<&str> =

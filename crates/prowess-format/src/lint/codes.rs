@@ -116,7 +116,10 @@ codes! {
     ToolPatternSplit    "tool-pattern-split"     [O O O W] "DeepAgents splits this tool pattern at its spaces.";
     IncludeToolsForm    "include-tools-form"     [O O O W] "DeepAgents wants metadata.include_tools as names separated by spaces.";
     InvalidToolConfig   "invalid-tool-config"    [E O O O] "An entry of tool_configs cannot be used as it is.";
-    InvalidResourceConfig "invalid-resource-config" [E O O O] "An entry of resource_configs or mcp_tool_configs cannot be used.";
+    UnknownHandler      "unknown-handler"        [E O O O] "A tool or resource is bound to a function that nobody offers.";
+    HandlerMismatch     "handler-mismatch"       [E O O O] "The arguments of a tool do not fit what it is bound to.";
+    MissingConfigFile   "missing-config-file"    [E O O O] "A tool or resource is in a file that the skill does not have.";
+    InvalidResourceConfig "invalid-resource-config" [E O O O] "An entry of resource_configs, mcp_tool_configs, resources or scripts cannot be used.";
     NotPortable         "not-portable"           [I O I O] "Fields of other runtimes are refused by claude.ai on upload.";
     UnknownHookEvent    "unknown-hook-event"     [W O W O] "A hook is bound to an event that does not exist.";
 

@@ -61,6 +61,11 @@ impl PartialEq for Entry {
 }
 
 impl Node {
+    /// Whether nothing stands here, or `null`.
+    pub fn is_null(&self) -> bool {
+        self.value == Value::Null
+    }
+
     /// A node that stands nowhere, for values made by a program.
     pub fn new(value: impl Into<Value>) -> Self {
         Self { value: value.into(), range: ByteRange::default() }

@@ -1,6 +1,8 @@
-//! Tools, resources and MCP servers that a skill declares.
+//! Tools, resources, files and MCP servers that a skill declares.
 
-use crate::configs::{Problem, read_mcp_tool_configs, read_resource_configs, read_tool_configs};
+use crate::configs::{
+    Problem, read_file_entries, read_mcp_tool_configs, read_resource_configs, read_tool_configs,
+};
 use crate::lint::{Checker, Code, Document};
 use crate::span::ByteRange;
 
@@ -30,5 +32,12 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
         read_mcp_tool_configs(node, &mut |range, problem, message| {
             report(Code::InvalidResourceConfig, range, problem, message);
         });
+    }
+    for list in ["resources", "scripts"] {
+        if let Some(node) = field(list) {
+            read_file_entries(node, list, &mut |range, problem, message| {
+                report(Code::InvalidResourceConfig, range, problem, message);
+            });
+        }
     }
 }

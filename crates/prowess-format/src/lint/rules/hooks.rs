@@ -1,6 +1,7 @@
 //! Hooks: events that exist, in the shape that Claude Code documents.
 
 use crate::lint::{Checker, Code, Document};
+use crate::name::LONGEST_TYPO;
 use crate::yaml::{Entry, Node};
 
 /// Every event of the hooks protocol.
@@ -69,9 +70,11 @@ fn is_group(group: &Node) -> bool {
 }
 
 fn report_unknown(entry: &Entry, checker: &mut Checker<'_>) {
+    // A key of any length costs no more than a long one.
+    let key: String = entry.key.chars().take(LONGEST_TYPO).collect();
     let nearest = EVENTS
         .iter()
-        .min_by_key(|event| strsim::osa_distance(event, &entry.key))
+        .min_by_key(|event| strsim::osa_distance(event, &key))
         .copied()
         .unwrap_or_default();
     checker.report_with_help(

@@ -75,7 +75,10 @@ fn check_written(document: &Document<'_>, checker: &mut Checker<'_>) {
     if !looks_plain(name) {
         check_form(name, range, checker);
     }
-    if let Some(folder) = document.folder.filter(|folder| *normalize(folder) != *name) {
+    // Whoever gives an id means it, whatever the folder is called.
+    let has_id = checker.profile == Profile::Prowess && document.mapping.get("id").is_some();
+    let other = document.folder.filter(|folder| !has_id && *normalize(folder) != *name);
+    if let Some(folder) = other {
         checker.report_with_help(
             Code::NameFolderMismatch,
             range,
