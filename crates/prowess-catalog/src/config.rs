@@ -39,8 +39,23 @@ use crate::source::Trust;
 /// [artifacts]                              # where artifacts are kept
 /// store = "file"
 ///
+/// [sql]                                    # which databases are asked
+/// default_connection = "default"
+///
 /// [chat]                                   # whom `prowess chat` talks with
 /// model = "ollama:qwen3"
+///
+/// [jira]                                   # how Jira is asked
+/// url = "https://jira.example.com"
+///
+/// [server]                                 # how `prowess serve` serves
+/// port = 7171
+///
+/// [store]                                  # where sessions and versions are kept
+/// url = "sqlite:/var/lib/prowess/prowess.db"
+///
+/// [telemetry]                              # where traces and metrics are sent
+/// otlp_endpoint = "http://127.0.0.1:4318"
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -63,14 +78,26 @@ pub struct Config {
     pub runtime: toml::Table,
     /// `[exec]`, for the tools to read that run commands.
     pub exec: toml::Table,
+    /// `[sql]`, for the tools to read that ask databases.
+    pub sql: toml::Table,
     /// `[files]`, for the tools to read that read files.
     pub files: toml::Table,
     /// `[workspace]`, for the tools to read that keep what commands write.
     pub workspace: toml::Table,
     /// `[artifacts]`, for whoever keeps artifacts.
     pub artifacts: toml::Table,
+    /// `[jira]`, for whoever asks Jira.
+    pub jira: toml::Table,
+    /// `[xlsx]`, for the tools to read that work on workbooks.
+    pub xlsx: toml::Table,
     /// `[chat]`, for whoever talks with a model.
     pub chat: toml::Table,
+    /// `[server]`, for whoever serves.
+    pub server: toml::Table,
+    /// `[store]`, for whoever keeps sessions and versions.
+    pub store: toml::Table,
+    /// `[telemetry]`, for whoever sends traces and metrics.
+    pub telemetry: toml::Table,
 }
 
 /// Why a `prowess.toml` could not be used.
@@ -113,10 +140,16 @@ struct File {
     remote: RemoteLimits,
     runtime: toml::Table,
     exec: toml::Table,
+    sql: toml::Table,
     files: toml::Table,
     workspace: toml::Table,
     artifacts: toml::Table,
+    jira: toml::Table,
+    xlsx: toml::Table,
     chat: toml::Table,
+    server: toml::Table,
+    store: toml::Table,
+    telemetry: toml::Table,
 }
 
 #[derive(Deserialize, Default)]
@@ -174,11 +207,11 @@ impl Config {
     pub fn read(path: &Path, environment: &Environment) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|cause| ConfigError::Io { path: path.to_owned(), cause })?;
-        let File { skills, scan, remote, runtime, exec, files, workspace, artifacts, chat } =
-            toml::from_str(&text).map_err(|cause| ConfigError::Invalid {
-                path: path.to_owned(),
-                cause: Box::new(cause),
-            })?;
+        let file: File = toml::from_str(&text).map_err(|cause| ConfigError::Invalid {
+            path: path.to_owned(),
+            cause: Box::new(cause),
+        })?;
+        let File { skills, scan, remote, .. } = file;
         let folder = path.parent().unwrap_or(Path::new("."));
         let roots = |sources: Vec<PathBuf>, trust: Option<Trust>| {
             let paths = sources.into_iter().map(|source| environment.resolve(folder, source));
@@ -194,12 +227,18 @@ impl Config {
         let default = ScanLimits::default();
         Ok(Self {
             path: Some(path.to_owned()),
-            runtime,
-            exec,
-            files,
-            workspace,
-            artifacts,
-            chat,
+            runtime: file.runtime,
+            exec: file.exec,
+            sql: file.sql,
+            files: file.files,
+            workspace: file.workspace,
+            artifacts: file.artifacts,
+            jira: file.jira,
+            xlsx: file.xlsx,
+            chat: file.chat,
+            server: file.server,
+            store: file.store,
+            telemetry: file.telemetry,
             sources,
             index_origins: skills.index_origins,
             remote,

@@ -24,6 +24,9 @@ pub enum ContentError {
         /// What the system says.
         cause: io::Error,
     },
+    /// The store is not there, or refuses.
+    #[error("the content store failed: {0}")]
+    Unavailable(String),
 }
 
 impl ContentError {
@@ -32,6 +35,7 @@ impl ContentError {
         match self {
             Self::Corrupt(_) => "content_corrupt",
             Self::Io { .. } => "io",
+            Self::Unavailable(_) => "store_unavailable",
         }
     }
 }

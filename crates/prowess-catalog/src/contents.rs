@@ -33,6 +33,33 @@ pub struct ContentFile {
     pub bytes: Vec<u8>,
 }
 
+impl ContentFile {
+    /// A file of a skill.
+    pub fn new(path: ResourcePath, executable: bool, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { path, executable, bytes: bytes.into() }
+    }
+}
+
+impl SkillContents {
+    /// These files, whatever their order; their paths differ.
+    pub fn of(mut files: Vec<ContentFile>) -> Self {
+        files.sort_unstable_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
+        let parts = files.iter().map(|it| (it.path.as_str(), it.executable, it.bytes.as_slice()));
+        let tree_digest = TreeDigest::of(parts);
+        Self { files, left_out: Vec::new(), tree_digest }
+    }
+
+    /// The bytes of all files.
+    pub fn bytes(&self) -> usize {
+        self.files.iter().map(|file| file.bytes.len()).sum()
+    }
+
+    /// The file at this path.
+    pub fn file(&self, path: &str) -> Option<&ContentFile> {
+        self.files.iter().find(|file| file.path.as_str() == path)
+    }
+}
+
 /// Puts the contents of a skill together, as long as there is room.
 pub(crate) struct Gathering {
     files: Vec<ContentFile>,
@@ -74,12 +101,8 @@ impl Gathering {
     }
 
     /// All of it.
-    pub(crate) fn finish(mut self) -> SkillContents {
-        self.files.sort_unstable_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
-        let files = self.files.iter();
-        let files = files.map(|file| (file.path.as_str(), file.executable, file.bytes.as_slice()));
-        let tree_digest = TreeDigest::of(files);
-        SkillContents { files: self.files, left_out: self.left_out, tree_digest }
+    pub(crate) fn finish(self) -> SkillContents {
+        SkillContents { left_out: self.left_out, ..SkillContents::of(self.files) }
     }
 }
 

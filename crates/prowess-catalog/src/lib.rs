@@ -30,7 +30,8 @@ mod watch;
 
 #[cfg(feature = "archive")]
 pub use archive::{
-    ArchiveError, ArchiveKind, Executable, Unpacked, UnpackedFile, unpack, unpack_from,
+    ArchiveError, ArchiveKind, ArchivedSkill, ArchivedSkills, Executable, Unpacked, UnpackedFile,
+    pack, read_archive, unpack, unpack_from,
 };
 pub use beneath::{InvalidResourcePath, ResourcePath};
 pub use catalog::{Catalog, CatalogBuilder};
@@ -47,7 +48,7 @@ pub use resource::{
     LeftOut, LeftOutReason, Resource, ResourceDiscovery, ResourceKind, ResourceListing,
     ResourceScope,
 };
-pub use roots::{Environment, Root, RootOrigin, default_roots, variable_roots};
+pub use roots::{BUILT_IN, Environment, Root, RootOrigin, default_roots, variable_roots};
 pub use scan::{FoundFiles, Nested, SKIPPED_FOLDERS, find_skill_files, path_not_utf8};
 pub use skill::{CatalogSkill, SourceEntry};
 pub use snapshot::{LookupError, Snapshot};

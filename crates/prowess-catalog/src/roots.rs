@@ -165,9 +165,12 @@ impl Root {
     }
 }
 
+/// What stands for the skills that come with the program, where a path is expected.
+pub const BUILT_IN: &str = "builtin:";
+
 /// Whether a path is a URL.
 fn is_url(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| text.contains("://"))
+    path.to_str().is_some_and(|text| text.contains("://") || text == BUILT_IN)
 }
 
 /// Folders inside a project that hold skills, lowest precedence first.

@@ -10,6 +10,7 @@ use crate::error::ReadError;
 use crate::found::FoundSkill;
 use crate::resource::{Resource, ResourceListing, ResourceScope};
 use crate::source::{Source, SourceInfo, Trust, WholeSkill};
+use crate::tree_digest::TreeDigest;
 
 /// A skill in a snapshot: what was found, and in which source.
 #[derive(Clone)]
@@ -73,6 +74,14 @@ impl CatalogSkill {
     /// What `name@id` calls the source.
     pub fn source_id(&self) -> &str {
         &self.source.id
+    }
+
+    /// The skill as it was when all its files together had this digest, if its source keeps what it
+    /// had.
+    pub async fn earlier(&self, tree_digest: TreeDigest) -> Option<Self> {
+        let found = self.source().earlier(&self.found, tree_digest).await?;
+        let (source, is_second) = (Arc::clone(&self.source), self.is_second);
+        Some(Self { found, source, shadows: Vec::new(), is_second, resources: None })
     }
 
     /// How far it is believed.

@@ -1,4 +1,4 @@
-//! Unpacks archives that anybody may have made.
+//! Unpacks archives that anybody may have made, and packs skills into archives.
 //!
 //! An archive is taken as a whole or not at all. It is refused if an entry would be written
 //! elsewhere, is no file or folder, has the name of another one, or if two readers could see
@@ -6,6 +6,8 @@
 
 mod admit;
 mod error;
+mod pack;
+mod skills;
 mod tarred;
 mod window;
 mod write;
@@ -13,6 +15,8 @@ mod zip_end;
 mod zipped;
 
 pub use error::ArchiveError;
+pub use pack::pack;
+pub use skills::{ArchivedSkill, ArchivedSkills, read_archive};
 #[cfg(feature = "remote")]
 pub(crate) use {admit::Admission, write::Writer};
 

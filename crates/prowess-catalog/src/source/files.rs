@@ -37,7 +37,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(skill: &FoundSkill) -> Self {
+    pub(crate) fn of(skill: &FoundSkill) -> Self {
         let folder = skill.folder.to_path_buf();
         let FoundSkill { file, identity, executable, .. } = *skill;
         Self { folder, file: file.into(), identity: Some(identity), executable }
@@ -51,10 +51,10 @@ impl Place {
 
 /// Reads files below a root.
 pub(crate) struct Files {
-    pub(super) root: Arc<Path>,
-    pub(super) limits: ScanLimits,
-    pub(super) nested: Nested,
-    pub(super) trust: Trust,
+    pub(crate) root: Arc<Path>,
+    pub(crate) limits: ScanLimits,
+    pub(crate) nested: Nested,
+    pub(crate) trust: Trust,
 }
 
 impl Files {

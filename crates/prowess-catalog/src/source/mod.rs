@@ -10,6 +10,8 @@ mod unusable;
 
 pub use directory::{Blocking, DirectorySource};
 pub(crate) use files::Files;
+#[cfg(feature = "archive")]
+pub(crate) use files::Place;
 pub use memory::{MemoryFile, MemorySource};
 pub use pair::{PairEntry, PairError, PairSkill, PairSource, SkillPair};
 #[cfg(feature = "remote")]
@@ -155,6 +157,16 @@ pub trait Source: Send + Sync + 'static {
             }
             Ok(gathering.finish())
         })
+    }
+
+    /// A skill as it was when all its files together had this digest, if the source keeps what it
+    /// had.
+    fn earlier<'a>(
+        &'a self,
+        _skill: &'a FoundSkill,
+        _tree_digest: TreeDigest,
+    ) -> SourceFuture<'a, Option<Arc<FoundSkill>>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// What the files of a skill look like from outside: as long as this stays the same, so do
