@@ -45,6 +45,21 @@ fn child() {
 }
 
 #[test]
+fn what_is_in_a_file_is_saved_like_any_other() {
+    both(rules::what_is_in_a_file_is_saved_like_any_other);
+    // At the edge of what may be saved.
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileArtifacts::new(folder.path().join("artifacts")).with_max_bytes(10);
+    let file = |bytes: usize| {
+        let path = folder.path().join("file");
+        fs::write(&path, "x".repeat(bytes)).unwrap();
+        block_on(store.save_file(&scope("s"), "f", "text/plain", fs::File::open(path).unwrap()))
+    };
+    assert_eq!(file(10).unwrap(), 0);
+    assert_eq!(file(11).unwrap_err().code(), "limit_exceeded");
+}
+
+#[test]
 fn versions_count_from_zero_and_the_newest_is_given() {
     both(rules::versions_count_from_zero_and_the_newest_is_given);
 }

@@ -93,7 +93,10 @@ fn an_operation_has_its_time_at_the_edge() {
     let Some(server) = S3Server::start(test) else { return };
     let mut short = settings(server.address());
     short.operation_timeout_ms = 1;
-    let error = block_on(open(short).versions(&scope("s"), "a")).unwrap_err();
+    let store = open(short);
+    server.pause();
+    let error = block_on(store.versions(&scope("s"), "a")).unwrap_err();
+    server.resume();
     assert!(error.to_string().contains("`operation_timeout_ms` = 1;"), "{error}");
     assert_eq!(error.code(), "artifact_store_unavailable");
     // The whole is bounded, however long one request may take.

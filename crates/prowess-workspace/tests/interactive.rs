@@ -132,14 +132,18 @@ async fn a_pipe_is_no_terminal_and_a_terminal_is_one_of_its_size() {
 #[tokio::test]
 async fn a_terminal_controls_its_command() {
     let ground = Ground::new();
-    let line = "trap 'echo interrupted' INT; echo ready; while :; do read -r it < /dev/tty && \
-                echo [$it] && [ $it = done ] && exit 3; done";
+    // The signal is held back until it is waited for: none comes between a look and a read.
+    let program = "import signal\nasked = {signal.SIGINT}\n\
+                   signal.pthread_sigmask(signal.SIG_BLOCK, asked)\nprint('ready')\n\
+                   print([input()])\nsignal.sigwait(asked)\nprint('interrupted')\n\
+                   exit(3 if input() == 'done' else 4)";
+    let line = format!("exec python3 -uc \"{program}\" < /dev/tty");
     for tier in tiers() {
-        let talk = Talk::terminal(&ground, tier, line);
+        let talk = Talk::terminal(&ground, tier, &line);
         talk.screen.shows("ready").await;
-        // Ctrl-C, once something reads.
         talk.write("first\n");
-        talk.screen.shows("[first]").await;
+        talk.screen.shows("['first']").await;
+        // Ctrl-C.
         talk.write("\u{3}");
         talk.screen.shows("interrupted").await;
         talk.write("done\n");
@@ -251,8 +255,11 @@ async fn stopping_is_asked_for_first_and_then_made_sure_of() {
             assert_eq!(outcome.exit_code, 7, "{tier:?} {}", said(&outcome));
             assert!(said(&outcome).contains("bye") && !outcome.timed_out, "{tier:?}");
 
-            let name =
-                format!("96{}1", u8::from(terminal.is_some()) + 2 * u8::from(tier == Tier::T1));
+            let name = format!(
+                "96{}1.{}",
+                u8::from(terminal.is_some()) + 2 * u8::from(tier == Tier::T1),
+                std::process::id()
+            );
             let deaf = format!(
                 "trap '' TERM HUP; (setsid sleep {name} &) ; setsid -f sleep {name}; echo up; \
                  while :; do sleep {name}; done"

@@ -10,7 +10,7 @@
 //! number that nobody has, which no file system does for two savers at once.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -85,6 +85,17 @@ impl ArtifactStore for FileArtifacts {
         self.run(move |files| files.save(&scope, &name, &mime_type, &bytes))
     }
 
+    fn save_file<'a>(
+        &'a self,
+        scope: &'a ArtifactScope,
+        name: &'a str,
+        mime_type: &'a str,
+        mut file: File,
+    ) -> ArtifactFuture<'a, u64> {
+        let (scope, name, mime_type) = (scope.clone(), name.to_owned(), mime_type.to_owned());
+        self.run(move |files| files.save_file(&scope, &name, &mime_type, &mut file))
+    }
+
     fn load<'a>(
         &'a self,
         scope: &'a ArtifactScope,
@@ -153,12 +164,46 @@ impl Files {
         bytes: &[u8],
     ) -> Result<u64, ArtifactError> {
         check_name(name)?;
-        check_size(name, bytes, self.max_bytes)?;
+        check_size(name, bytes.len() as u64, self.max_bytes)?;
+        let header = Header::of(name, mime_type, bytes);
+        self.save_with(scope, &header, |file| file.write_all(bytes))
+    }
+
+    /// The same for what is in a file, which is read twice and never held.
+    fn save_file(
+        &self,
+        scope: &ArtifactScope,
+        name: &str,
+        mime_type: &str,
+        source: &mut File,
+    ) -> Result<u64, ArtifactError> {
+        check_name(name)?;
+        let failed = || ArtifactError::io(format!("save the artifact '{name}'"));
+        let begin = source.stream_position().map_err(failed())?;
+        let mut most = source.try_clone().map_err(failed())?.take(self.max_bytes.saturating_add(1));
+        let header = Header::read_from(name, mime_type, &mut most).map_err(failed())?;
+        check_size(name, header.size_bytes, self.max_bytes)?;
+        self.save_with(scope, &header, |file| {
+            source.seek(SeekFrom::Start(begin))?;
+            match io::copy(&mut (&mut *source).take(header.size_bytes), file)? {
+                copied if copied == header.size_bytes => Ok(()),
+                _ => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        })
+    }
+
+    fn save_with(
+        &self,
+        scope: &ArtifactScope,
+        header: &Header,
+        mut write: impl FnMut(&mut File) -> io::Result<()>,
+    ) -> Result<u64, ArtifactError> {
+        let name = &header.name;
         let folder = self.folder(scope, name);
         let failed = || ArtifactError::io(format!("save the artifact '{name}'"));
-        let line = Header::of(name, mime_type, bytes).line().map_err(failed())?;
+        let line = header.line().map_err(failed())?;
         loop {
-            match save(&self.root, &folder, &line, bytes) {
+            match save(&self.root, &folder, &line, &mut write) {
                 // The name is being deleted: then this is saved after that.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 result => return result.map_err(failed()),
@@ -210,7 +255,12 @@ impl Files {
 }
 
 /// Writes a version; `NotFound` if its folder has been removed meanwhile.
-fn save(root: &Path, folder: &Path, line: &[u8], bytes: &[u8]) -> io::Result<u64> {
+fn save(
+    root: &Path,
+    folder: &Path,
+    line: &[u8],
+    write: &mut impl FnMut(&mut File) -> io::Result<()>,
+) -> io::Result<u64> {
     make_folders(root, folder)?;
     sweep(folder)?;
     let unfinished = folder.join(format!("{UNFINISHED}{}", Uuid::now_v7().simple()));
@@ -219,7 +269,7 @@ fn save(root: &Path, folder: &Path, line: &[u8], bytes: &[u8]) -> io::Result<u64
     hold(&file, FlockOperation::LockExclusive)?;
     let written = file
         .write_all(line)
-        .and_then(|()| file.write_all(bytes))
+        .and_then(|()| write(&mut file))
         .and_then(|()| file.sync_all())
         .and_then(|()| settle(folder, &unfinished));
     // By its other name it stays.

@@ -1,6 +1,6 @@
 //! What a version is: a line of JSON in front of its bytes.
 
-use std::io;
+use std::io::{self, Read};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -38,6 +38,27 @@ impl Header {
         }
     }
 
+    /// What the bytes are that can be read.
+    pub(super) fn read_from(
+        name: &str,
+        mime_type: &str,
+        bytes: &mut impl Read,
+    ) -> io::Result<Self> {
+        let (mut sha256, mut size_bytes) = (Sha256::new(), 0);
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            match bytes.read(&mut piece)? {
+                0 => break,
+                read => {
+                    sha256.update(&piece[..read]);
+                    size_bytes += read as u64;
+                }
+            }
+        }
+        let sha256 = hex(&sha256.finalize());
+        Ok(Self { size_bytes, sha256, ..Self::of(name, mime_type, &[]) })
+    }
+
     /// The line, with its end.
     pub(super) fn line(&self) -> io::Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self).map_err(io::Error::from)?;
@@ -61,8 +82,7 @@ impl Header {
 }
 
 /// Whether an artifact may have so many bytes.
-pub(super) fn check_size(name: &str, bytes: &[u8], most: u64) -> Result<(), ArtifactError> {
-    let bytes = bytes.len() as u64;
+pub(super) fn check_size(name: &str, bytes: u64, most: u64) -> Result<(), ArtifactError> {
     if bytes <= most {
         return Ok(());
     }

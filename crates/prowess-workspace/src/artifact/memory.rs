@@ -61,7 +61,7 @@ impl ArtifactStore for MemoryArtifacts {
     ) -> ArtifactFuture<'a, u64> {
         Box::pin(async move {
             let key = key(scope, name)?;
-            check_size(name, &bytes, self.max_bytes)?;
+            check_size(name, bytes.len() as u64, self.max_bytes)?;
             let mut entries = self.entries();
             let versions = entries.entry(key).or_default();
             versions.push(Entry { mime_type: mime_type.to_owned(), bytes });

@@ -8,6 +8,8 @@ mod name;
 #[cfg(feature = "s3")]
 mod s3;
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -74,6 +76,27 @@ pub trait ArtifactStore: Send + Sync + 'static {
         mime_type: &'a str,
         bytes: Arc<[u8]>,
     ) -> ArtifactFuture<'a, u64>;
+
+    /// The same for what is in a file, from where it is read. A store that can keeps it without
+    /// holding all of it in memory.
+    fn save_file<'a>(
+        &'a self,
+        scope: &'a ArtifactScope,
+        name: &'a str,
+        mime_type: &'a str,
+        mut file: File,
+    ) -> ArtifactFuture<'a, u64> {
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).map(|_| bytes)
+            });
+            let failed = || ArtifactError::io(format!("save the artifact '{name}'"));
+            let bytes = read.await.map_err(io::Error::other).and_then(|bytes| bytes);
+            let bytes: Arc<[u8]> = bytes.map_err(failed())?.into();
+            self.save(scope, name, mime_type, bytes).await
+        })
+    }
 
     /// One version, or the newest; `None` if there is none.
     fn load<'a>(

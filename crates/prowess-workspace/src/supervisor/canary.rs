@@ -211,13 +211,16 @@ fn begin_threads(most: u64) -> u64 {
 /// Leaves a process behind, as a daemon would be.
 fn leave_one(held: &Path) -> bool {
     let Some(path) = held.to_str() else { return false };
-    let started = again(&["daemon", path]).stdin(Stdio::null()).stdout(Stdio::null()).status();
     let begun = Instant::now();
-    while started.is_ok() && begun.elapsed() < Duration::from_secs(30) {
-        if std::fs::read(held).is_ok_and(|text| !text.is_empty()) {
+    let start = || again(&["daemon", path]).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let mut is_started = false;
+    while begun.elapsed() < Duration::from_secs(30) {
+        // Processes of the same user may fill a limit that all of them share, for a moment.
+        is_started = is_started || start().is_ok_and(|status| status.success());
+        if is_started && std::fs::read(held).is_ok_and(|text| !text.is_empty()) {
             return true;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(if is_started { 1 } else { 50 }));
     }
     false
 }
@@ -247,17 +250,18 @@ fn filled(how: &str, bytes: u64, processes: u64) -> u64 {
         again(&[how, &bytes.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()
     };
     let mut children: Vec<_> = (0..processes).filter_map(|_| start()).collect();
-    let mut count = 0;
+    let mut said = Vec::new();
     for child in &mut children {
         let mut byte = [0];
-        let is_full = child.stdout.as_mut().is_some_and(|it| it.read_exact(&mut byte).is_ok());
-        count += u64::from(is_full);
+        said.push(child.stdout.as_mut().is_some_and(|it| it.read_exact(&mut byte).is_ok()));
     }
-    for mut child in children {
+    // One that had it may have been killed so that another one could have it: only those count
+    // that still had it when all had spoken.
+    let end = |mut child: std::process::Child| {
         drop(child.stdin.take());
-        let _ = child.wait();
-    }
-    count
+        child.wait().is_ok_and(|status| status.success())
+    };
+    said.into_iter().zip(children).map(|(said, child)| u64::from(end(child) && said)).sum()
 }
 
 /// So much memory.

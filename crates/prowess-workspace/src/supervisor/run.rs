@@ -311,6 +311,13 @@ impl Watched {
 /// How often it is looked how much a workspace holds, and how much of the time that may take.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_SHARE: u32 = 20;
+/// However long looking takes: whoever slows it down, or a busy machine, buys no more time than this.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(1);
+
+/// How long it is not looked again after a look that took so long.
+fn pause_after(look: Duration) -> Duration {
+    look.saturating_mul(LOOK_SHARE).clamp(LOOK_EVERY, LOOK_AT_LEAST_EVERY)
+}
 
 /// Waits until a command ends, its time is over, it fills the disk, it is to be stopped, or nobody
 /// waits for it.
@@ -358,7 +365,7 @@ fn watch(
                 processes::end_all();
                 break;
             }
-            look = Instant::now() + LOOK_EVERY.max(started.elapsed() * LOOK_SHARE);
+            look = Instant::now() + pause_after(started.elapsed());
         }
     }
     // If it was ended here, its status is gone with it.
@@ -393,4 +400,19 @@ fn wait_for(
     }
     let [child, control] = &waited;
     Ok((!child.revents().is_empty(), !control.revents().is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_look_buys_little_time() {
+        let table =
+            [(0, 100), (5, 100), (6, 120), (49, 980), (50, 1000), (250, 1000), (9000, 1000)];
+        for (look, pause) in table {
+            assert_eq!(pause_after(Duration::from_millis(look)), Duration::from_millis(pause));
+        }
+        assert_eq!(pause_after(Duration::MAX), LOOK_AT_LEAST_EVERY);
+    }
 }

@@ -55,7 +55,7 @@ impl Workspace {
         bytes: &[u8],
         mode: u32,
     ) -> Result<InputFile, WorkspaceError> {
-        let _span = self.span(to);
+        let _span = self.span();
         let size_bytes = bytes.len() as u64;
         let mut budget = self.budget(&to);
         budget.take_bytes(size_bytes)?;
@@ -107,7 +107,7 @@ impl Workspace {
         from: &Path,
         to: &WorkspacePath,
     ) -> Result<CopiedIn, WorkspaceError> {
-        let _span = self.span(to);
+        let _span = self.span();
         let shown_from = shown(&from.to_string_lossy());
         let inside = if from.is_absolute() { from.strip_prefix(allowed).ok() } else { Some(from) };
         let is_plain = |path: &&Path| path.iter().all(|name| name != "..");
@@ -132,7 +132,7 @@ impl Workspace {
         from: &WorkspacePath,
         to: &WorkspacePath,
     ) -> Result<CopiedIn, WorkspaceError> {
-        let _span = self.span(to);
+        let _span = self.span();
         let meant = self.redirect(from);
         if is_above(&meant, to) || is_above(to, &meant) {
             return Err(WorkspaceError::NotWritable { path: to.clone() });
@@ -148,7 +148,7 @@ impl Workspace {
         skill: &StagedSkill,
         to: &WorkspacePath,
     ) -> Result<CopiedIn, WorkspaceError> {
-        let _span = self.span(to);
+        let _span = self.span();
         let (_, name) = split(&skill.path);
         let metadata = self.metadata()?;
         let own = metadata.skills.get(name).map(|it| it.own.as_slice()).unwrap_or_default();
@@ -174,7 +174,7 @@ impl Workspace {
         from: &WorkspacePath,
         to: &WorkspacePath,
     ) -> Result<(), WorkspaceError> {
-        let _span = self.span(to);
+        let _span = self.span();
         let meant = self.redirect(from);
         if is_above(&meant, to) || is_above(to, &meant) {
             return Err(WorkspaceError::NotWritable { path: to.clone() });
@@ -201,9 +201,9 @@ impl Workspace {
         Draft::settle_from(&drafts, &name, &place)
     }
 
-    fn span(&self, to: &WorkspacePath) -> tracing::span::EnteredSpan {
+    fn span(&self) -> tracing::span::EnteredSpan {
         let id = self.id().as_str();
-        tracing::info_span!("workspace.stage.inputs", workspace = id, to = to.as_str()).entered()
+        tracing::info_span!("workspace.stage.inputs", workspace = id).entered()
     }
 
     fn copy(

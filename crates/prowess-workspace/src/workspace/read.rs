@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{FileType, readlinkat};
@@ -87,6 +89,15 @@ impl Workspace {
         read_regular(&self.inner.folder, &meant, path, limit)
     }
 
+    /// Opens a regular file, to be read piece by piece. It is found as by [`Workspace::read`].
+    pub fn open_file(&self, path: &WorkspacePath) -> Result<File, WorkspaceError> {
+        let meant = self.redirect(path);
+        if meant.names().take(1).any(|name| is_hidden(&WorkspacePath::root(), name.as_ref())) {
+            return Err(WorkspaceError::NotFound { path: path.to_string() });
+        }
+        open_regular(&self.inner.folder, &meant, path).map(|(file, _)| File::from(file))
+    }
+
     /// Lists a folder, up to [`crate::WorkspaceLimits::max_listed_entries`].
     pub fn list(&self, path: &WorkspacePath) -> Result<Entries, WorkspaceError> {
         let meant = self.redirect(path);
@@ -150,6 +161,17 @@ pub(crate) fn read_regular(
     shown: &WorkspacePath,
     limit: u64,
 ) -> Result<CollectedFile, WorkspaceError> {
+    let (file, stamp) = open_regular(folder, path, shown)?;
+    let bytes = read_head(file, &stamp, limit).map_err(|error| failed(shown, error))?;
+    Ok(CollectedFile::new(path.to_string(), bytes, stamp.bytes))
+}
+
+/// Opens a regular file with one name below a folder.
+fn open_regular(
+    folder: &Folder,
+    path: &WorkspacePath,
+    shown: &WorkspacePath,
+) -> Result<(OwnedFd, Stamp), WorkspaceError> {
     let failed = |error| failed(shown, error);
     if path.as_str().is_empty() {
         return Err(WorkspaceError::NotAFile { path: shown.to_string(), what: "a folder" });
@@ -159,8 +181,7 @@ pub(crate) fn read_regular(
     if !stamp.is_file() || stamp.has_other_names() {
         return Err(WorkspaceError::NotAFile { path: shown.to_string(), what: stamp.what() });
     }
-    let bytes = read_head(file, &stamp, limit).map_err(failed)?;
-    Ok(CollectedFile::new(path.to_string(), bytes, stamp.bytes))
+    Ok((file, stamp))
 }
 
 /// The first entries of a folder by name, however many there are. A link counts as a folder if

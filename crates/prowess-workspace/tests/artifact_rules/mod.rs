@@ -39,6 +39,18 @@ pub(crate) fn versions(store: &dyn ArtifactStore, session: &str, name: &str) -> 
     block_on(store.versions(&scope(session), name)).unwrap()
 }
 
+pub(crate) fn what_is_in_a_file_is_saved_like_any_other(store: &dyn ArtifactStore) {
+    use std::io::{Seek, Write};
+    let mut file = tempfile::tempfile().unwrap();
+    let text = "line\n".repeat(50_000);
+    file.write_all(text.as_bytes()).unwrap();
+    file.rewind().unwrap();
+    let saved = block_on(store.save_file(&scope("s"), "f", "text/plain", file));
+    assert_eq!(saved.unwrap(), 0);
+    assert_eq!(load(store, "s", "f", None), Some(text));
+    assert_eq!(save(store, "s", "f", "next"), 1);
+}
+
 pub(crate) fn versions_count_from_zero_and_the_newest_is_given(store: &dyn ArtifactStore) {
     assert_eq!(load(store, "s", "a", None), None);
     assert_eq!(versions(store, "s", "a"), Vec::<u64>::new());

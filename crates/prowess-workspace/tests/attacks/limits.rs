@@ -69,10 +69,12 @@ async fn only_so_much_memory_can_be_taken() {
 #[tokio::test]
 async fn only_so_much_disk_can_be_filled() {
     let ground = Ground::new();
-    let fill = "for i in $(seq 100); do head -c 1000000 /dev/zero > $WORK_DIR/$i; done; sleep 5; echo broken";
-    let many = "for i in $(seq 3000); do : > $WORK_DIR/$i; done; sleep 5; echo broken";
-    let deep = "cd $WORK_DIR; for i in $(seq 300); do mkdir d && cd d; done; sleep 5; echo broken";
-    let hidden = "mkdir $WORK_DIR/h; for i in $(seq 100); do head -c 1000000 /dev/zero > $WORK_DIR/h/$i; done; chmod 000 $WORK_DIR/h; sleep 5; echo broken";
+    // Longer than a look at a busy disk can take.
+    let fill = "for i in $(seq 100); do head -c 1000000 /dev/zero > $WORK_DIR/$i; done; sleep 100; echo broken";
+    let many = "for i in $(seq 3000); do : > $WORK_DIR/$i; done; sleep 100; echo broken";
+    let deep =
+        "cd $WORK_DIR; for i in $(seq 300); do mkdir d && cd d; done; sleep 100; echo broken";
+    let hidden = "mkdir $WORK_DIR/h; for i in $(seq 100); do head -c 1000000 /dev/zero > $WORK_DIR/h/$i; done; chmod 000 $WORK_DIR/h; sleep 100; echo broken";
     for tier in tiers() {
         for line in [fill, many, deep, hidden] {
             if tier == Tier::T1 && line == hidden {
@@ -85,12 +87,12 @@ async fn only_so_much_disk_can_be_filled() {
                 })
                 .await
                 .unwrap();
-            assert!(!said(&outcome).contains("broken"), "{tier:?} {line}");
-            assert_eq!(outcome.limits_hit, [LimitHit::Disk], "{tier:?} {line}");
+            assert!(!said(&outcome).contains("broken"), "{tier:?} {line} {outcome:?}");
+            assert_eq!(outcome.limits_hit, [LimitHit::Disk], "{tier:?} {line} {outcome:?}");
             // The next one may remove something, and nothing more.
             if line == fill {
                 let limit = |run: &mut prowess_workspace::Run<'_>| run.limits.disk_bytes = 20 << 20;
-                let more = "head -c 9000000 /dev/zero > $WORK_DIR/more; sleep 5; echo broken";
+                let more = "head -c 9000000 /dev/zero > $WORK_DIR/more; sleep 100; echo broken";
                 let outcome = ground.run_with(tier, more, limit).await.unwrap();
                 assert!(!said(&outcome).contains("broken"), "{tier:?}");
                 assert_eq!(outcome.limits_hit, [LimitHit::Disk], "{tier:?}");
@@ -135,14 +137,15 @@ async fn files_without_a_name_fill_the_disk_too() {
          os.unlink(file.name)\n  \
          file.write(b\"x\" * 3000000)\n  \
          file.flush()\n";
-    let opened = format!("python3 -c '{write}  held.append(file)\ntime.sleep(5)'; echo broken");
+    let opened = format!("python3 -c '{write}  held.append(file)\ntime.sleep(100)'; echo broken");
     let mapped = format!(
-        "python3 -c 'import mmap\n{write}  held.append(mmap.mmap(file.fileno(), 0))\n  file.close()\ntime.sleep(5)'; echo broken"
+        "python3 -c 'import mmap\n{write}  held.append(mmap.mmap(file.fileno(), 0))\n  file.close()\ntime.sleep(100)'; echo broken"
     );
     let hidden = format!(
-        "python3 -c 'import ctypes\nctypes.CDLL(None).prctl(4, 0)\n{write}  held.append(file)\ntime.sleep(5)'; echo broken"
+        "python3 -c 'import ctypes\nctypes.CDLL(None).prctl(4, 0)\n{write}  held.append(file)\ntime.sleep(100)'; echo broken"
     );
-    let control = ground.unprotected(&opened);
+    let brief = opened.replace("(100)", "(1)");
+    let control = ground.unprotected(&brief);
     assert!(String::from_utf8_lossy(&control.stdout).contains("broken"), "{control:?}");
     for tier in tiers() {
         for line in [&opened, &mapped, &hidden] {
@@ -153,7 +156,7 @@ async fn files_without_a_name_fill_the_disk_too() {
         }
         // What fits may be without a name.
         let limit = |run: &mut prowess_workspace::Run<'_>| run.limits.disk_bytes = 60 << 20;
-        let outcome = ground.run_with(tier, &opened.replace("(5)", "(1)"), limit).await.unwrap();
+        let outcome = ground.run_with(tier, &brief, limit).await.unwrap();
         assert!(said(&outcome).contains("broken"), "{tier:?} {}", said(&outcome));
     }
 }

@@ -67,6 +67,12 @@ impl S3Server {
         self.folder.path().join("buckets").join(BUCKET)
     }
 
+    /// Where the server describes the object that it keeps in this file.
+    pub(crate) fn metadata_of(&self, file: &Path) -> PathBuf {
+        let key = file.strip_prefix(self.folder.path().join("buckets")).unwrap();
+        self.folder.path().join("metadata").join(key)
+    }
+
     /// Makes it stand still, with its connections open, and waits until all its threads do.
     pub(crate) fn pause(&self) {
         self.signal("-STOP");

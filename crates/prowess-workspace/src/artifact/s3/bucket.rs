@@ -27,6 +27,9 @@ pub(super) enum Made {
     New,
     /// Somebody else's is there.
     Taken,
+    /// The server says that there is one, and shows none, however often it is asked. A server that
+    /// crashed between two parts of its work may say so of a key for ever.
+    Hidden,
 }
 
 /// A bucket below a prefix. Keys are relative to it.
@@ -104,16 +107,17 @@ impl Bucket {
             if !is_conflict && !failure.is_uncertain {
                 return Err(failure);
             }
-            let failure = match self.head(key).await {
+            let last = match self.head(key).await {
                 Ok(Some(head)) if said_by(&head, save) => return Ok(Made::New),
                 Ok(Some(_)) => return Ok(Made::Taken),
-                Ok(None) => failure,
+                Ok(None) if is_conflict => Ok(Made::Hidden),
+                Ok(None) => Err(failure),
                 // The server went away in between: what it said of a conflict is not why.
-                Err(later) if later.is_uncertain => later,
+                Err(later) if later.is_uncertain => Err(later),
                 Err(later) => return Err(later),
             };
             if attempt >= self.max_retries {
-                return Err(failure);
+                return last;
             }
             pause(attempt).await;
             attempt += 1;

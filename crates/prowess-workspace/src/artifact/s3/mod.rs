@@ -8,7 +8,8 @@
 //!
 //! Every part is a key of what it stands for. A version is one object: a line of JSON that says
 //! what it is, then the bytes. It is made only if there is none of that number, which a server does
-//! for two savers at once; whoever comes late takes the next number.
+//! for two savers at once; whoever comes late takes the next number. Numbers are contiguous, unless
+//! a server crashed so that it refuses a number for which it has nothing; that one is passed over.
 //!
 //! A bucket cannot remove many objects at once. Therefore deleting a name makes a marker that ends
 //! its generation, and then removes what is of no further use. A saver looks at the markers again
@@ -176,7 +177,7 @@ impl ArtifactStore for S3Artifacts {
         let (scope, name, mime_type) = (scope.clone(), name.to_owned(), mime_type.to_owned());
         self.run(format!("save the artifact '{}'", shown(&name)), |inner| async move {
             check_name(&name)?;
-            check_size(&name, &bytes, inner.max_bytes)?;
+            check_size(&name, bytes.len() as u64, inner.max_bytes)?;
             inner
                 .save(&name_folder(&scope, &name), Header::of(&name, &mime_type, &bytes), bytes)
                 .await
@@ -252,7 +253,8 @@ impl Inner {
             let _ = self.remove_dead(folder, &known).await;
             let mut version = known.next();
             let key = |version| version_key(folder, known.generation, version);
-            while self.bucket.make(&key(version), &save, &parts).await? == Made::Taken {
+            // A number that nobody can have is passed over, like one that somebody has.
+            while self.bucket.make(&key(version), &save, &parts).await? != Made::New {
                 version = version.saturating_add(1);
             }
             if self.generation(folder).await? == known.generation {
@@ -312,8 +314,12 @@ impl Inner {
             let header = Header { save: Some(save.clone()), ..Header::of(name, "", b"") };
             let parts = [Bytes::from(line(&header)?)];
             let key = ended_key(folder, known.generation);
-            // Whoever else has ended it has deleted what there was.
-            had_any = self.bucket.make(&key, &save, &parts).await? == Made::New;
+            had_any = match self.bucket.make(&key, &save, &parts).await? {
+                Made::New => true,
+                // Whoever else has ended it has deleted what there was.
+                Made::Taken => false,
+                Made::Hidden => return Err(hidden_marker().into()),
+            };
             known = self.known(folder).await?;
         }
         self.remove_dead(folder, &known).await?;
@@ -327,6 +333,12 @@ impl Inner {
         let dead = known.dead.iter().map(|key| format!("{folder}/{key}"));
         self.bucket.remove(dead.collect()).await
     }
+}
+
+fn hidden_marker() -> Failure {
+    let cause = "the server refuses the marker of the end, and shows none; try again, or remove \
+                 what it has of the key";
+    Failure::new(StoreTrouble::Refused, cause)
 }
 
 fn line(header: &Header) -> Result<Vec<u8>, ArtifactError> {
