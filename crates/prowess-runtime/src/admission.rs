@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use crate::bind::BoundTools;
 use crate::dispatch::Batch;
-use crate::event::EventKind;
+use crate::event::{EventKind, shown};
 use crate::gate::{Declared, Open, Registered, gate, opens};
 use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
@@ -16,7 +17,7 @@ use crate::tools::skill_tool::{self, Meant};
 
 /// What a call asks for.
 pub(crate) struct Asked<'c> {
-    pub(crate) registered: &'c Registered,
+    pub(crate) registered: Registered,
     open: Open,
     /// The call itself, or the one that it stands for.
     pub(crate) call: Cow<'c, ToolCall>,
@@ -54,18 +55,19 @@ impl Inner {
         &'a self,
         call: &'a ToolCall,
         declared: &Declared,
+        bound: &BoundTools,
         state: &SessionState,
     ) -> Result<Asked<'a>, Shut> {
         let invalid = |outcome| Shut::Invalid(Box::new(outcome));
         let mut call = as_object(call).map_err(invalid)?;
         if let Some((words, _)) = self.tools.generic().filter(|(it, _)| it.name == call.name) {
             let meant = skill_tool::meant(words, &call).map_err(invalid)?;
-            call = Cow::Owned(self.meant(meant, declared, state)?);
+            call = Cow::Owned(self.meant(meant, declared, bound, state)?);
         }
         let tool = || call.name.clone();
-        let registered =
-            self.tools.get(&call.name).ok_or_else(|| Shut::Unknown { tool: tool() })?;
-        let open = gate(&call.name, registered, declared, state).map_err(|skill| match skill {
+        let registered = self.tool(bound, state, &call.name);
+        let registered = registered.ok_or_else(|| Shut::Unknown { tool: tool() })?;
+        let open = gate(&call.name, &registered, declared, state).map_err(|skill| match skill {
             Some(skill) => Shut::NotLoaded { tool: tool(), skill: skill.to_owned() },
             // It waits for a skill that is hidden: nothing of that is said.
             None => Shut::Unknown { tool: tool() },
@@ -81,18 +83,20 @@ impl Inner {
         &self,
         meant: Meant,
         declared: &Declared,
+        bound: &BoundTools,
         state: &SessionState,
     ) -> Result<ToolCall, Shut> {
         let Meant { skill, call } = meant;
         let loaded = state.loaded(&skill);
-        let brings = |name: &str| {
-            let opens = |it| loaded.is_some_and(|loaded| opens(loaded, name, it, declared));
-            declared.is_by(name, &skill) || self.tools.get(name).is_some_and(opens)
+        let brings = |name: &str, it: &Registered| {
+            let opens = || loaded.is_some_and(|loaded| opens(loaded, name, it, declared));
+            declared.is_by(name, &skill) || opens()
         };
         let tool = call.name.clone();
-        let Some(registered) = self.tools.get(&tool).filter(|_| brings(&tool)) else {
-            let names = self.tools.all().into_iter().map(|(name, _)| name);
-            let names = names.filter(|name| brings(name)).map(str::to_owned).collect();
+        let registered = self.tool(bound, state, &tool).filter(|it| brings(&tool, it));
+        let Some(registered) = registered else {
+            let all = self.all_tools(bound, state).into_iter();
+            let names = all.filter(|(name, it)| brings(name, it)).map(|(name, _)| name).collect();
             return Err(Shut::NotOfSkill { tool, skill, names });
         };
         if loaded.is_none() {
@@ -128,7 +132,7 @@ impl Batch<'_> {
         call: &'c ToolCall,
         state: &SessionState,
     ) -> Result<Asked<'c>, ToolOutcome> {
-        let asked = self.inner.asked(call, &self.view.declared, state);
+        let asked = self.inner.asked(call, &self.view.declared, &self.view.bound, state);
         asked.map_err(|shut| self.said(shut, state))
     }
 
@@ -156,7 +160,9 @@ impl Batch<'_> {
                 unknown_tool(&tool, &names).about(skill)
             }
             Shut::NotLoaded { tool, skill } => {
-                let message = format!("Tool '{tool}' blocked: skill '{skill}' is not loaded");
+                let names = (shown(&tool), shown(&skill));
+                let message =
+                    format!("Tool '{}' blocked: skill '{}' is not loaded", names.0, names.1);
                 let data = json!({"tool": tool, "skill": skill});
                 ToolOutcome::failed("skill_not_loaded", data)
                     .about(skill)
@@ -164,7 +170,7 @@ impl Batch<'_> {
             }
             Shut::Invalid(outcome) => *outcome,
             Shut::Refused { tool, why } => {
-                let message = format!("Tool '{tool}' blocked by allowed-tools policy");
+                let message = format!("Tool '{}' blocked by allowed-tools policy", shown(&tool));
                 let outcome = match why {
                     Refused::NotAllowed { allowed, skills } => {
                         let data = json!({"tool": tool, "allowed": allowed, "skills": skills});

@@ -2,6 +2,7 @@
 
 use prowess_catalog::{CatalogSkill, Snapshot};
 use serde_json::{Value, json};
+use tracing::Instrument;
 
 use crate::commit::{Commit, initialisation};
 use crate::disclose::{GivenDoc, Opened, WantedDocs, session_name};
@@ -17,6 +18,7 @@ use crate::session::{
     SessionKey, SessionState,
 };
 use crate::settings::LoadMode;
+use crate::spans;
 use crate::store::{StoreError, StoredSession};
 use crate::turn::{LoadRequest, LoadedBy, RuntimeError, Turn, TurnRequest};
 
@@ -43,12 +45,22 @@ impl Runtime {
         agent: &AgentName,
         request: TurnRequest,
     ) -> Result<Turn, RuntimeError> {
+        let span = spans::turn(session, agent);
+        self.holding(session, self.begin(session, agent, request)).instrument(span).await
+    }
+
+    async fn begin(
+        &self,
+        session: &SessionKey,
+        agent: &AgentName,
+        request: TurnRequest,
+    ) -> Result<Turn, RuntimeError> {
         let inner = &self.inner;
         let mut stored = stored_session(inner, session).await?;
         let (catalog, mut view) = inner.skills_of(session, agent).await;
         // Whoever does not know which skills there are looks again.
         if stored.session.state(agent).skills.is_none() {
-            view = inner.view(&scope_of(session, agent), catalog.refresh().await);
+            view = inner.view(&scope_of(session, agent), catalog.refresh().await).await;
         }
         let snapshot = &view.snapshot;
         let engine = Engine::new(inner, session, agent, &view);
@@ -123,11 +135,8 @@ impl Runtime {
             let mut events = turn_events(&commit, number, &declared, &pinned);
             events.extend(request.inherited.iter().map(|skill| {
                 let message = format!("Skill '{}' loaded as another agent has it", skill.name);
-                let mut event = commit.event(EventKind::SkillLoaded, number, message);
-                event = event.with_skill(&skill.name);
-                event.digest = Some(skill.digest);
-                event.version.clone_from(&skill.version);
-                event
+                let event = commit.event(EventKind::SkillLoaded, number, message);
+                event.with_skill(&skill.name).with_loaded(skill)
             }));
             if changed {
                 let message = "The model was told that the skills have changed";
@@ -377,11 +386,8 @@ fn turn_events(
         let name = &skill.loaded.name;
         let count = skill.loaded.resources.len();
         let message = format!("Skill '{name}' loaded ({count} resources discovered)");
-        let mut event = commit.event(EventKind::SkillLoaded, number, message).with_skill(name);
-        event.digest = Some(skill.loaded.digest);
-        event.version.clone_from(&skill.loaded.version);
-        event.content_bytes = Some(skill.body.len() as u64);
-        events.push(event);
+        let event = commit.event(EventKind::SkillLoaded, number, message).with_skill(name);
+        events.push(event.with_loaded(&skill.loaded).with_content(&skill.body));
         for (kind, message) in &skill.notes {
             events.push(commit.event(*kind, number, message).with_skill(name));
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwapOption;
 use prowess_catalog::{Catalog, ContentStore};
 
+use crate::bind::Bindings;
 use crate::command::CommandRunner;
 use crate::customise::{Asked, Customisation};
 use crate::dialect::{Dialect, DialectError};
@@ -12,11 +13,12 @@ use crate::event::EventSink;
 use crate::exposure::Exposure;
 use crate::fork::Forker;
 use crate::gate::{Registered, ToolTable};
+use crate::handlers::{HandlerTable, Handlers};
 use crate::interceptor::Interceptor;
 use crate::prompt::TokenCounter;
 use crate::runtime::{Inner, Runtime};
 use crate::settings::Settings;
-use crate::store::SessionStore;
+use crate::store::{LeaseSettings, LeasedSessions, SessionStore};
 use crate::tool::{Tool, Toolkit};
 use crate::tools::LOAD;
 use crate::visibility::{Visibilities, VisibilityFilter};
@@ -25,9 +27,10 @@ use crate::visibility::{Visibilities, VisibilityFilter};
 pub struct RuntimeBuilder {
     pub(crate) catalog: Catalog,
     pub(crate) sessions: Arc<dyn SessionStore>,
+    pub(crate) leases: Option<LeaseSettings>,
     pub(crate) content: Arc<dyn ContentStore>,
     pub(crate) tools: Vec<Registered>,
-    pub(crate) toolkits: Vec<Arc<dyn Toolkit>>,
+    pub(crate) handlers: Vec<Handlers>,
     pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) dialect: Option<Dialect>,
@@ -52,6 +55,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sessions are shared with other engines: they are taken before they are changed, so that one
+    /// engine works on a session at a time. Unless this is said, nobody is waited for.
+    pub fn leases(mut self, leases: LeaseSettings) -> Self {
+        self.leases = Some(leases);
+        self
+    }
+
     /// Where content lives. In memory unless said otherwise.
     pub fn content(mut self, content: Arc<dyn ContentStore>) -> Self {
         self.content = content;
@@ -70,11 +80,12 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Adds a set of tools.
+    /// Adds a set of tools, and what skills can bind theirs to.
+    #[expect(clippy::needless_pass_by_value, reason = "given as everything else is")]
     pub fn toolkit(mut self, toolkit: Arc<dyn Toolkit>) -> Self {
         let tools = toolkit.tools().into_iter();
         self.tools.extend(tools.map(|tool| Registered { tool, skill: None }));
-        self.toolkits.push(toolkit);
+        self.handlers.extend(toolkit.handlers());
         self
     }
 
@@ -148,6 +159,12 @@ impl RuntimeBuilder {
         }
         let has_generic = settings.exposure == Exposure::Generic;
         let tools = ToolTable::new(&dialect, has_generic, self.tools);
+        let leased =
+            self.leases.map(|settings| LeasedSessions::new(Arc::clone(&self.sessions), settings));
+        let sessions = match &leased {
+            Some(leased) => Arc::clone(leased) as Arc<dyn SessionStore>,
+            None => self.sessions,
+        };
         let inner = Inner {
             catalog: self.catalog,
             shared: ArcSwapOption::empty(),
@@ -158,10 +175,12 @@ impl RuntimeBuilder {
                 only: None,
             },
             counter: self.counter,
-            sessions: self.sessions,
+            sessions,
+            leased,
             content: self.content,
             tools,
-            toolkits: self.toolkits,
+            handlers: HandlerTable::new(self.handlers),
+            bindings: Bindings::default(),
             interceptors: self.interceptors,
             sinks: self.sinks,
             settings,

@@ -48,6 +48,8 @@ pub struct CommandRequest<'a> {
     pub language: CommandLanguage,
     /// The command.
     pub code: &'a str,
+    /// What it reads from its standard input, unless that is the command itself.
+    pub input: &'a [u8],
     /// How long it may take.
     pub timeout: Duration,
 }
@@ -55,12 +57,18 @@ pub struct CommandRequest<'a> {
 impl<'a> CommandRequest<'a> {
     /// A line for a shell.
     pub fn new(session: &'a SessionKey, code: &'a str, timeout: Duration) -> Self {
-        Self { session, skill: None, language: CommandLanguage::Shell, code, timeout }
+        Self { session, skill: None, language: CommandLanguage::Shell, code, input: b"", timeout }
     }
 
     /// On behalf of a skill.
     pub fn with_skill(mut self, skill: &'a CatalogSkill) -> Self {
         self.skill = Some(skill);
+        self
+    }
+
+    /// With something to read.
+    pub fn with_input(mut self, input: &'a [u8]) -> Self {
+        self.input = input;
         self
     }
 
@@ -90,6 +98,8 @@ pub struct CommandAnswer {
     pub exit_code: i32,
     /// What it wrote, errors included.
     pub output: String,
+    /// What it wrote to its standard output alone.
+    pub stdout: String,
     /// Whether its time was over.
     pub timed_out: bool,
 }
@@ -97,7 +107,8 @@ pub struct CommandAnswer {
 impl CommandAnswer {
     /// A command that ended with this code and wrote this.
     pub fn new(exit_code: i32, output: impl Into<String>) -> Self {
-        Self { exit_code, output: output.into(), timed_out: false }
+        let output = output.into();
+        Self { exit_code, stdout: output.clone(), output, timed_out: false }
     }
 }
 
@@ -185,7 +196,7 @@ impl Engine<'_> {
         let answer = runner.run(request).await;
         let answer =
             answer.map_err(|cause| failed("embedded_command_denied", cause.to_string()))?;
-        let CommandAnswer { exit_code, output, timed_out } = answer;
+        let CommandAnswer { exit_code, output, timed_out, .. } = answer;
         if timed_out {
             let cause = format!("it took longer than {} ms", timeout.as_millis());
             return Err(failed("embedded_command_failed", cause));

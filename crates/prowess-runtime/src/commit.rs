@@ -6,13 +6,15 @@ use serde_json::json;
 
 use crate::dispatch::{Batch, Known, Ran, StepResult};
 use crate::engine::load_limit;
-use crate::event::{Event, EventKind};
+use crate::event::{Event, EventKind, one_line, shown};
+use crate::gate::opens;
 use crate::message::{Expansion, Message, ToolCall, ToolResult};
 use crate::outcome::ToolOutcome;
 use crate::prompt::{ListingMode, Placement, scope_of};
 use crate::runtime::{Inner, SkillView, stored_session};
 use crate::session::{
-    AgentName, Applied, Change, Refusal, SessionDelta, SessionKey, SessionState, StateDelta,
+    AgentName, Applied, Change, LoadedSkill, Refusal, SessionDelta, SessionKey, SessionState,
+    StateDelta,
 };
 use crate::store::StoreError;
 use crate::turn::RuntimeError;
@@ -80,8 +82,9 @@ impl StepCommit<'_> {
 }
 
 impl Commit<'_> {
-    /// An event of this agent.
+    /// An event of this agent. Its message is one line, whatever it quotes.
     pub(crate) fn event(&self, kind: EventKind, turn: u64, message: impl Into<String>) -> Event {
+        let message = one_line(message.into().into());
         Event::new(kind, self.agent, turn, message)
     }
 
@@ -114,11 +117,12 @@ impl Commit<'_> {
             let mut delta = SessionDelta::new(self.agent.clone(), self.inner.settings.caps())
                 .with_setup(self.setup.clone())
                 .with_deltas(self.deltas.clone());
-            let mut session = stored.session.clone();
+            // Read anew before another attempt.
+            let mut session = std::mem::take(&mut stored.session);
             let applied: BTreeMap<String, Applied> = session.apply(&delta).into_iter().collect();
-            let turn = session.state(self.agent).turn;
+            let state = session.agents.remove(self.agent).unwrap_or_default();
             let Finished { outcomes, events, stored_messages, messages } =
-                self.finish(&step, &applied, turn).await?;
+                self.finish(&step, &applied, &state).await?;
             delta.messages = stored_messages;
             let committed =
                 self.inner.sessions.commit(self.session, stored.revision, delta, events.clone());
@@ -146,8 +150,9 @@ impl Commit<'_> {
         &self,
         step: &StepCommit<'_>,
         applied: &BTreeMap<String, Applied>,
-        turn: u64,
+        state: &SessionState,
     ) -> Result<Finished, RuntimeError> {
+        let turn = state.turn;
         let mut finished = Finished::default();
         finished.events.extend(self.discovered(turn));
         let calls = step.batch.calls;
@@ -197,11 +202,17 @@ impl Commit<'_> {
                     result.expansion = Some(Expansion { digest, skill, turn, pinned });
                 }
                 finished.stored_messages.push(Message::answering(result));
-                self.call_events(call, ran, &outcome, applied, turn, &mut finished.events);
+                self.call_events(call, ran, &outcome, applied, state, &mut finished.events);
             }
             finished.outcomes.push(outcome);
         }
         Ok(finished)
+    }
+
+    /// The loaded skill that opens a tool.
+    fn opener<'s>(&self, tool: &str, state: &'s SessionState) -> Option<&'s LoadedSkill> {
+        let registered = self.inner.tool(&self.view.bound, state, tool)?;
+        state.loaded.iter().find(|it| opens(it, tool, &registered, &self.view.declared))
     }
 
     /// One event for the call, and one for everything else that happened.
@@ -211,11 +222,14 @@ impl Commit<'_> {
         ran: &Ran,
         outcome: &ToolOutcome,
         applied: Option<&Applied>,
-        turn: u64,
+        state: &SessionState,
         events: &mut Vec<Event>,
     ) {
-        let skill = outcome.skill.as_deref().unwrap_or_default();
+        let turn = state.turn;
         let tool = ran.tool.as_ref().unwrap_or(&call.name);
+        // Names come from a model. As messages show them, they stand for nothing else.
+        let skill = shown(outcome.skill.as_deref().unwrap_or_default());
+        let shown_tool = shown(tool);
         let loaded = outcome.changes.iter().find_map(|change| match change {
             Change::Load { skill, .. } => Some(skill),
             _ => None,
@@ -237,28 +251,34 @@ impl Commit<'_> {
             (code, None) => match notes.next() {
                 Some((kind, message)) => (*kind, message.clone()),
                 None if outcome.is_error => {
-                    (EventKind::CallFailed, format!("Tool '{tool}' failed: {code}"))
+                    (EventKind::CallFailed, format!("Tool '{shown_tool}' failed: {code}"))
                 }
-                None => (EventKind::ToolCalled, format!("Tool '{tool}' called")),
+                None => (EventKind::ToolCalled, format!("Tool '{shown_tool}' called")),
             },
         };
         let mut event = self.event(kind, turn, message);
         event.call_id = Some(call.id.clone());
         event.tool = Some(tool.clone());
-        event.skill.clone_from(&outcome.skill);
-        event.digest = loaded.map(|loaded| loaded.digest);
-        event.version = loaded.and_then(|loaded| loaded.version.clone());
+        event.manages_skills = self.inner.tools.manages(tool);
+        // The skill that it is about, or else the one that has opened the tool.
+        let used = match &outcome.skill {
+            Some(skill) => state.loaded(skill),
+            None => self.opener(tool, state),
+        };
+        event.skill = outcome.skill.clone().or_else(|| used.map(|used| used.name.clone()));
+        if let Some(loaded) = loaded.map(AsRef::as_ref).or(used) {
+            event = event.with_loaded(loaded);
+        }
         event.code = Some(outcome.code.to_string());
         event.elapsed_us = Some(u64::try_from(ran.elapsed.as_micros()).unwrap_or(u64::MAX));
-        event.content_bytes = Some(outcome.content.len() as u64);
-        events.push(event);
+        events.push(event.with_content(&outcome.content));
         for (kind, message) in notes {
             let mut event = self.event(*kind, turn, message);
             event.skill.clone_from(&outcome.skill);
             events.push(event);
         }
         for evicted in applied.map(|applied| applied.evicted.as_slice()).unwrap_or_default() {
-            let message = format!("Skill '{evicted}' went to make room for '{skill}'");
+            let message = format!("Skill '{}' went to make room for '{skill}'", shown(evicted));
             events.push(self.event(EventKind::SkillEvicted, turn, message).with_skill(evicted));
         }
     }

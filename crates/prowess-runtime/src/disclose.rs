@@ -1,19 +1,25 @@
 //! What a session is given of a skill: its text, its docs, its resources.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
 use prowess_catalog::{
     CatalogSkill, ContentError, LeftOutReason, LookupError, ReadError, ResourcePath, Snapshot,
+    Trust,
 };
 use prowess_format::{Arguments, Context, Digest};
 use serde_json::{Value, json};
 
+use crate::bind::Quarantined;
 use crate::engine::{Engine, content_failure};
 use crate::event::EventKind;
+use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
 use crate::runtime::Inner;
-use crate::session::{KnownResources, LoadedSkill, ToolRules};
+use crate::session::{KnownResources, LoadedSkill, SessionState, ToolRules};
+use crate::tool::Invocation;
+use crate::tools::LOAD;
 use crate::turn::LoadedBy;
 use crate::visibility::Visibility;
 
@@ -160,6 +166,9 @@ impl Engine<'_> {
                 json!({"skill": name, "candidates": candidates}),
             )),
             _ => {
+                if let Some(quarantined) = self.quarantined(name) {
+                    return Err(quarantined);
+                }
                 let shown = |skill: &&CatalogSkill| self.visibility(skill) < Visibility::ManualOnly;
                 let names = snapshot.skills().iter().filter(shown).map(CatalogSkill::name);
                 let names: Vec<&str> = names.collect();
@@ -171,6 +180,37 @@ impl Engine<'_> {
                 });
                 Err(ToolOutcome::failed("skill_not_found", data))
             }
+        }
+    }
+
+    /// What is said of a skill that is there and cannot be used.
+    fn quarantined(&self, name: &str) -> Option<ToolOutcome> {
+        let is_it = |it: &&Quarantined| {
+            it.skill.name() == name && self.visibility(&it.skill) != Visibility::Hidden
+        };
+        let quarantined = self.view.quarantined.iter().find(is_it)?;
+        let path = quarantined.skill.path().display().to_string();
+        let outcome = unreadable("skill_invalid", name, &path, &quarantined.cause());
+        Some(outcome.with_hint("Tell the user; `prowess doctor` says what is wrong."))
+    }
+
+    /// What stands above the body of a skill, if the host has something to say there.
+    async fn opening(
+        &self,
+        snapshot: &Snapshot,
+        skill: &CatalogSkill,
+    ) -> Result<Option<String>, ToolOutcome> {
+        let opening = self.inner.handlers.opening(skill.name());
+        let Some(handler) = opening.filter(|_| skill.trust() == Trust::Trusted) else {
+            return Ok(None);
+        };
+        let call = ToolCall::new("", LOAD, json!({}));
+        let (session, agent, state) = (self.session, self.agent, &SessionState::default());
+        let invocation = Invocation { session, agent, state, snapshot, call: &call, engine: self };
+        let outcome = handler.call(invocation).await;
+        match outcome.is_error {
+            true => Err(outcome.about(skill.name())),
+            false => Ok(Some(outcome.content).filter(|text| !text.is_empty())),
         }
     }
 
@@ -214,12 +254,21 @@ impl Engine<'_> {
                 self.with_commands(&name, skill, body, commands, values).await?
             }
         };
-        let (is_changed, head) = (with.as_deref() != Some(body), head.to_owned());
+        let opening = self.opening(snapshot, skill).await?;
+        let is_changed = opening.is_some() || with.as_deref() != Some(body);
+        let head = head.to_owned();
         let body = with.ok_or_else(|| {
             let what = "the text with arguments";
             let data = json!({"skill": name, "what": what, "bytes": null, "limit": limit});
             ToolOutcome::failed("too_large", data)
         })?;
+        let body = match opening {
+            Some(opening) => {
+                self.check_size(&name, "opening", opening.len())?;
+                format!("{}\n\n{}", opening.trim_end(), body.trim_start_matches(['\r', '\n']))
+            }
+            None => body,
+        };
         let mut notes = Vec::new();
         let mut note = |message: String| notes.push((EventKind::ResourcesUnlisted, message));
         let (resources, tree_digest) = match whole.files {
@@ -394,17 +443,19 @@ impl Engine<'_> {
         Err(ToolOutcome::failed("too_large", data))
     }
 
-    /// Whether the files of a loaded skill are still those that it was loaded with.
-    pub(crate) async fn check_pinned(
+    /// A loaded skill with the files that it was loaded with: as it is, if they are the same, or as
+    /// its source has kept it.
+    pub(crate) async fn pinned<'s>(
         &self,
         loaded: &LoadedSkill,
-        skill: &CatalogSkill,
-    ) -> Result<(), ToolOutcome> {
-        let Some(pinned) = loaded.tree_digest else { return Ok(()) };
-        match skill.tree_digest().await {
-            Ok(actual) if actual == pinned => Ok(()),
-            _ => Err(ToolOutcome::failed("content_changed", json!({"skill": loaded.name}))),
+        skill: &'s CatalogSkill,
+    ) -> Result<Cow<'s, CatalogSkill>, ToolOutcome> {
+        let Some(pinned) = loaded.tree_digest else { return Ok(Cow::Borrowed(skill)) };
+        if skill.tree_digest().await.is_ok_and(|actual| actual == pinned) {
+            return Ok(Cow::Borrowed(skill));
         }
+        let changed = || ToolOutcome::failed("content_changed", json!({"skill": loaded.name}));
+        skill.earlier(pinned).await.map(Cow::Owned).ok_or_else(changed)
     }
 }
 

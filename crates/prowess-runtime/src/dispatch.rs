@@ -3,14 +3,11 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{BoxFuture, FutureExt, join_all};
 use prowess_catalog::Snapshot;
 use serde_json::json;
 use tracing::Instrument;
@@ -18,7 +15,7 @@ use tracing::Instrument;
 use crate::admission::Asked;
 use crate::commit::{Commit, StepCommit, initialisation};
 use crate::engine::Engine;
-use crate::event::EventKind;
+use crate::event::{EventKind, shown};
 use crate::gate::Registered;
 use crate::interceptor::{Intercepted, Interception};
 use crate::layer::{CallLayer, NextCall};
@@ -27,6 +24,7 @@ use crate::outcome::ToolOutcome;
 use crate::prompt::{Placement, scope_of};
 use crate::runtime::{Inner, Runtime, SkillView, stored_session};
 use crate::session::{AgentName, SessionKey, SessionState, StateDelta};
+use crate::spans;
 use crate::store::{Revision, StoredSession};
 use crate::tool::{Effect, Invocation};
 use crate::tools::skill_tool;
@@ -157,15 +155,16 @@ impl Runtime {
             }
         }
         let calls: Vec<ToolCall> = step.message.tool_calls().cloned().collect();
-        let span = tracing::info_span!("prowess.step", %session, %agent, calls = calls.len());
+        let span = spans::step(session, agent, calls.len());
         let inner = &*self.inner;
-        let work = async {
+        // On the heap at once: it is large, and handed on several times.
+        let work = Box::pin(async {
             let stored = stored_session(inner, session).await?;
             let (catalog, mut view) = inner.skills_of(session, agent).await;
             // Whoever has forgotten which skills there are looks again; a new session need not.
             let has_forgotten = |state: &SessionState| state.skills.is_none();
             if stored.session.agents.get(agent).is_some_and(has_forgotten) {
-                view = inner.view(&scope_of(session, agent), catalog.refresh().await);
+                view = inner.view(&scope_of(session, agent), catalog.refresh().await).await;
             }
             let view = &*view;
             let mut engine = Engine::new(inner, session, agent, view);
@@ -176,8 +175,8 @@ impl Runtime {
             let calls = &calls;
             let batch = Batch { inner, session, agent, view, step: &step, calls, engine, layer };
             batch.run(stored).await
-        };
-        work.instrument(span).await
+        });
+        self.holding(session, work).instrument(span).await
     }
 }
 
@@ -195,7 +194,8 @@ pub(crate) struct Batch<'a> {
 
 impl Batch<'_> {
     async fn run(&self, stored: StoredSession) -> Result<StepResult, RuntimeError> {
-        let state = stored.session.state(self.agent);
+        let state = Arc::new(stored.session.state(self.agent));
+        self.inner.bind_loaded(&self.view.bound, &state).await;
         let known = self.known(&state).await?;
         let (ran, deltas) = self.run_all(&state, &known).await;
         let (setup, excluded) =
@@ -258,11 +258,11 @@ impl Batch<'_> {
 
     async fn run_all(
         &self,
-        state: &SessionState,
+        state: &Arc<SessionState>,
         known: &BTreeMap<usize, Known>,
     ) -> (Vec<Ran>, Vec<StateDelta>) {
         let caps = self.inner.settings.caps();
-        let mut working = Arc::new(state.clone());
+        let mut working = Arc::clone(state);
         let mut deltas = Vec::new();
         let mut slots: Vec<Option<Ran>> = Vec::with_capacity(self.calls.len());
         let mut running: Vec<BoxFuture<'_, (usize, Ran)>> = Vec::new();
@@ -272,7 +272,7 @@ impl Batch<'_> {
                 slots[at] = Some(Ran::at_once(known.outcome(call)));
                 continue;
             }
-            match self.effect_of(call) {
+            match self.effect_of(call, &working) {
                 Effect::State => {
                     let ran = self.run_one(call, &working).await;
                     let delta = StateDelta::new(at, &call.id, ran.outcome.changes.clone());
@@ -304,15 +304,15 @@ impl Batch<'_> {
         meant.map_or(Cow::Borrowed(&call.name), |meant| Cow::Owned(meant.call.name))
     }
 
-    fn effect_of(&self, call: &ToolCall) -> Effect {
-        let registered = self.inner.tools.get(&self.tool_of(call));
-        let effect = |it: &Registered| it.tool.effect(call, &self.view.snapshot);
+    fn effect_of(&self, call: &ToolCall, state: &SessionState) -> Effect {
+        let registered = self.inner.tool(&self.view.bound, state, &self.tool_of(call));
+        let effect = |it: Registered| it.tool.effect(call, &self.view.snapshot);
         registered.map(effect).unwrap_or_default()
     }
 
     async fn run_one(&self, call: &ToolCall, state: &SessionState) -> Ran {
         let tool = self.tool_of(call);
-        let span = tracing::info_span!("prowess.call", %tool, call = %call.id);
+        let span = spans::call(&tool, call);
         let started = Instant::now();
         let running = async {
             match self.layer {
@@ -324,7 +324,9 @@ impl Batch<'_> {
             }
         };
         let broken = || ToolOutcome::failed("tool_panicked", json!({"tool": tool}));
-        let mut outcome = guarded(running).instrument(span).await.unwrap_or_else(broken);
+        let running = guarded(running).instrument(span.clone());
+        let mut outcome = running.await.unwrap_or_else(broken);
+        spans::ended(&span, &outcome);
         // Whatever a tool or an interceptor says: a failure changes nothing.
         if outcome.is_error {
             outcome.changes.clear();
@@ -371,7 +373,7 @@ impl Batch<'_> {
                 Interception::Replace(arguments) => call.to_mut().arguments = arguments,
                 Interception::Deny(cause) => {
                     let data = json!({"tool": call.name, "cause": cause});
-                    let message = format!("Tool '{}' blocked: {cause}", call.name);
+                    let message = format!("Tool '{}' blocked: {cause}", shown(&call.name));
                     let outcome = ToolOutcome::failed("call_denied", data);
                     denied = Some(outcome.with_note(EventKind::ToolBlocked, message));
                     break;
@@ -409,13 +411,8 @@ impl Batch<'_> {
 }
 
 /// Runs to the end; nothing comes of a panic.
-async fn guarded<T>(work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
-        polled.map_or(Poll::Ready(None), |poll| poll.map(Some))
-    })
-    .await
+fn guarded<T>(work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+    AssertUnwindSafe(work).catch_unwind().map(Result::ok)
 }
 
 /// The outcome of a call that was committed before.

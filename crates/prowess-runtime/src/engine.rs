@@ -16,7 +16,7 @@ use crate::prompt::scope_of;
 use crate::runtime::{Inner, SkillView, stored_session};
 use crate::session::{AgentName, LoadedSkill, SelectedDoc, SessionKey, SessionState, WhenFull};
 use crate::settings::Settings;
-use crate::tool::{Invocation, ToolFuture};
+use crate::tool::Invocation;
 use crate::transcript::result_of;
 use crate::visibility::Visibility;
 
@@ -67,12 +67,12 @@ impl<'a> Engine<'a> {
     pub(crate) async fn look_again(&self) -> Snapshot {
         let scope = scope_of(self.session, self.agent);
         let base = self.inner.catalog_of(&scope).refresh().await;
-        self.inner.view(&scope, base).snapshot.clone()
+        self.inner.view(&scope, base).await.snapshot.clone()
     }
 
     /// What is said of the tools of a skill in its text.
     pub(crate) fn described_tools(&self, skill: &str) -> String {
-        self.inner.described_tools(self.view, skill)
+        self.inner.described_tools(self.view, &SessionState::default(), skill)
     }
 
     /// How far a skill shows itself to this agent.
@@ -132,16 +132,6 @@ impl<'a> Engine<'a> {
             }
             _ => Ok(false),
         }
-    }
-
-    /// What a toolkit answers for a dynamic resource.
-    pub(crate) fn dynamic_resource<'i>(
-        &'i self,
-        method: &'i str,
-        invocation: Invocation<'i>,
-    ) -> Option<ToolFuture<'i>> {
-        let toolkits = &self.inner.toolkits;
-        toolkits.iter().find_map(|toolkit| toolkit.dynamic_resource(method, invocation))
     }
 }
 

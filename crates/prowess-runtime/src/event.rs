@@ -1,10 +1,14 @@
 //! What happened: one event per step. Metrics, traces and audits are views of events.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
-use prowess_format::Digest;
+use prowess_catalog::TreeDigest;
+use prowess_format::{Digest, is_deceptive};
 use serde::{Deserialize, Serialize};
 
-use crate::session::{AgentName, SessionKey};
+use crate::prompt::estimate_tokens;
+use crate::session::{AgentName, LoadedSkill, SessionKey};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident $level:ident;)+) => {
@@ -92,12 +96,18 @@ pub struct Event {
     /// The tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// Whether that is one of the engine's own tools, by which skills are managed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub manages_skills: bool,
     /// The skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
     /// What identifies the skill's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
+    /// What identifies all of the skill's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_digest: Option<TreeDigest>,
     /// The skill's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -110,6 +120,36 @@ pub struct Event {
     /// How many bytes the model was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_bytes: Option<u64>,
+    /// How many tokens that is, estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+/// So many characters of a name are shown in a message.
+const SHOWN: usize = 80;
+
+/// A name as messages show it: not longer than it takes to know it again.
+pub(crate) fn shown(name: &str) -> Cow<'_, str> {
+    let end = name.char_indices().nth(SHOWN).map_or(name.len(), |(end, _)| end);
+    one_line(Cow::Borrowed(&name[..end]))
+}
+
+/// A text that stays on its line and shows what it holds: whatever would begin another line, or
+/// steer a terminal, is escaped.
+pub(crate) fn one_line(text: Cow<'_, str>) -> Cow<'_, str> {
+    let is_bad = |c: char| is_deceptive(c) || matches!(c, '\u{2028}' | '\u{2029}');
+    if !text.contains(is_bad) {
+        return text;
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_bad(c) {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 impl Event {
@@ -124,18 +164,36 @@ impl Event {
             turn,
             call_id: None,
             tool: None,
+            manages_skills: false,
             skill: None,
             digest: None,
+            tree_digest: None,
             version: None,
             code: None,
             elapsed_us: None,
             content_bytes: None,
+            tokens: None,
         }
     }
 
     /// Sets the skill.
     pub fn with_skill(mut self, skill: impl Into<String>) -> Self {
         self.skill = Some(skill.into());
+        self
+    }
+
+    /// Sets which text of the skill it is about.
+    pub(crate) fn with_loaded(mut self, loaded: &LoadedSkill) -> Self {
+        self.digest = Some(loaded.digest);
+        self.tree_digest = loaded.tree_digest;
+        self.version.clone_from(&loaded.version);
+        self
+    }
+
+    /// Sets what the model was given.
+    pub(crate) fn with_content(mut self, content: &str) -> Self {
+        self.content_bytes = Some(content.len() as u64);
+        self.tokens = Some(estimate_tokens(content) as u64);
         self
     }
 
@@ -167,5 +225,29 @@ pub trait EventSink: Send + Sync + 'static {
 impl<F: Fn(&SessionKey, &Event) + Send + Sync + 'static> EventSink for F {
     fn event(&self, session: &SessionKey, event: &Event) {
         self(session, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_shown_on_one_line_and_cut() {
+        assert_eq!(shown("write_sql"), "write_sql");
+        assert_eq!(shown("caf\u{e9} \u{1f600}"), "caf\u{e9} \u{1f600}");
+        assert_eq!(
+            shown("a\n2026 ERROR b\u{1b}[2J\u{202e}"),
+            "a\\n2026 ERROR b\\u{1b}[2J\\u{202e}"
+        );
+        let at_the_edge = "\u{e9}".repeat(SHOWN);
+        assert_eq!(shown(&at_the_edge), at_the_edge);
+        assert_eq!(shown(&format!("{at_the_edge}b")), at_the_edge);
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        assert_eq!(one_line("a\r\nb\u{2028}c".into()), "a\\r\\nb\\u{2028}c");
+        assert_eq!(one_line("caf\u{e9} 'a'".into()), "caf\u{e9} 'a'");
     }
 }

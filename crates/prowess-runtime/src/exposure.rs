@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::bind::BoundTools;
 use crate::gate::{Registered, opens};
 use crate::runtime::{Inner, Runtime, SkillView};
 use crate::session::SessionState;
@@ -29,7 +30,10 @@ impl Runtime {
     /// Every tool that a call can name, whatever is loaded, by name: for hosts that must know all
     /// of them beforehand.
     pub fn tools(&self) -> Vec<ToolDeclaration> {
-        let all = self.inner.tools.all().into_iter().map(|(_, it)| self.inner.declaration(it));
+        let seen = self.inner.shared.load_full();
+        let (bound, nothing) = (seen.as_ref().map(|it| &it.bound), BoundTools::default());
+        let all = self.inner.all_tools(bound.unwrap_or(&nothing), &SessionState::default());
+        let all = all.into_values().map(|it| self.inner.declaration(&it));
         let generic = self.inner.tools.generic().map(|(_, generic)| generic.clone());
         let mut tools: Vec<ToolDeclaration> =
             all.chain(generic.map(|generic| self.inner.described(generic))).collect();
@@ -66,7 +70,7 @@ impl Inner {
             .loaded
             .iter()
             .flat_map(|skill| self.brought(view, state, &skill.name))
-            .map(|registered| self.declaration(registered))
+            .map(|registered| self.declaration(&registered))
             .collect();
         match brought.is_empty() {
             true => Arc::clone(always),
@@ -76,11 +80,11 @@ impl Inner {
 
     fn always_declared(&self, view: &SkillView) -> Arc<[ToolDeclaration]> {
         let mut declared: Vec<ToolDeclaration> = Vec::new();
-        for (name, registered) in self.tools.all() {
-            let mut declaration = self.declaration(registered);
-            if view.declared.waits(name) {
+        for (name, registered) in self.all_tools(&view.bound, &SessionState::default()) {
+            let mut declaration = self.declaration(&registered);
+            if view.declared.waits(&name) {
                 // Nothing is said of a tool whose skill is hidden.
-                let Some(skill) = view.declared.skill(name) else { continue };
+                let Some(skill) = view.declared.skill(&name) else { continue };
                 if self.settings.exposure != Exposure::Declared {
                     continue;
                 }
@@ -108,28 +112,30 @@ impl Inner {
     }
 
     /// The tools that a loaded skill has brought, and no other skill before it.
-    fn brought<'a>(
-        &'a self,
-        view: &SkillView,
-        state: &SessionState,
-        skill: &str,
-    ) -> Vec<&'a Registered> {
+    fn brought(&self, view: &SkillView, state: &SessionState, skill: &str) -> Vec<Registered> {
         let first = |name: &str, registered: &Registered| {
             let mut loaded = state.loaded.iter();
             let first = loaded.find(|it| opens(it, name, registered, &view.declared));
-            view.declared.waits(name) && first.is_some_and(|it| it.name == skill)
+            let waits = view.declared.waits(name) || self.tools.get(name).is_none();
+            waits && first.is_some_and(|it| it.name == skill)
         };
-        let all = self.tools.all().into_iter();
+        let all = self.all_tools(&view.bound, state).into_iter();
         all.filter(|(name, registered)| first(name, registered)).map(|(_, it)| it).collect()
     }
 
     /// What is said of the tools of a skill in its text, where that is the way they are known.
-    pub(crate) fn described_tools(&self, view: &SkillView, skill: &str) -> String {
+    pub(crate) fn described_tools(
+        &self,
+        view: &SkillView,
+        state: &SessionState,
+        skill: &str,
+    ) -> String {
         if self.settings.exposure != Exposure::Generic {
             return String::new();
         }
-        let all = self.tools.all().into_iter().filter(|(name, _)| view.declared.is_by(name, skill));
-        let tools: Vec<Value> = all.map(|(_, it)| json!(self.declaration(it))).collect();
+        let all = self.all_tools(&view.bound, state).into_iter();
+        let all = all.filter(|(name, _)| view.declared.is_by(name, skill));
+        let tools: Vec<Value> = all.map(|(_, it)| json!(self.declaration(&it))).collect();
         match tools.is_empty() {
             true => String::new(),
             false => self.dialect.block("skill_tools", &json!({"skill": skill, "tools": tools})),

@@ -20,6 +20,8 @@ pub(crate) struct ToolTable {
     managing: HashSet<String>,
     /// The one tool through which the tools of all skills can be called, where that is the way.
     generic: Option<(ToolWords, ToolDeclaration)>,
+    /// The only tools that there are beside those; none means all.
+    only: Option<Arc<BTreeSet<String>>>,
 }
 
 /// A tool, and the skill that a host ties it to.
@@ -33,7 +35,8 @@ impl ToolTable {
     /// The load tools of a dialect, and those of a host; the latter take the place of the former.
     pub(crate) fn new(dialect: &Dialect, has_generic: bool, host: Vec<Registered>) -> Self {
         let loading = load_tools(dialect).into_iter();
-        let mut table = Self { tools: HashMap::new(), managing: HashSet::new(), generic: None };
+        let mut table =
+            Self { tools: HashMap::new(), managing: HashSet::new(), generic: None, only: None };
         for tool in loading.map(|tool| Registered { tool, skill: None }) {
             table.managing.insert(tool.tool.declaration().name.clone());
             table.insert(tool);
@@ -53,6 +56,8 @@ impl ToolTable {
     pub(crate) fn narrowed(&self, left: &BTreeSet<String>) -> Self {
         let mut narrowed = self.clone();
         narrowed.tools.retain(|name, _| left.contains(name) || self.managing.contains(name));
+        let is_left = |name: &&String| self.admits(name);
+        narrowed.only = Some(Arc::new(left.iter().filter(is_left).cloned().collect()));
         narrowed
     }
 
@@ -67,6 +72,11 @@ impl ToolTable {
 
     fn insert(&mut self, registered: Registered) {
         self.tools.insert(registered.tool.declaration().name.clone(), registered);
+    }
+
+    /// Whether a tool may be there that a skill brings.
+    pub(crate) fn admits(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(name))
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Registered> {

@@ -4,7 +4,7 @@ use prowess_catalog::CatalogSkill;
 use serde_json::json;
 
 use crate::disclose::session_name;
-use crate::event::EventKind;
+use crate::event::{EventKind, shown};
 use crate::outcome::ToolOutcome;
 use crate::session::LoadedSkill;
 use crate::tool::Invocation;
@@ -17,7 +17,8 @@ impl<'a> Invocation<'a> {
         self.loaded(name).or_else(|_| {
             self.engine.find(self.snapshot, name).map_err(|failure| failure.about(name))?;
             let tool = &self.call.name;
-            let message = format!("Tool '{tool}' blocked: skill '{name}' is not loaded");
+            let (shown_tool, skill) = (shown(tool), shown(name));
+            let message = format!("Tool '{shown_tool}' blocked: skill '{skill}' is not loaded");
             let data = json!({"tool": tool, "skill": name});
             let outcome = ToolOutcome::failed("skill_not_loaded", data).about(name);
             Err(outcome.with_note(EventKind::ToolBlocked, message))

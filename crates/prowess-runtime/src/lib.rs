@@ -9,6 +9,7 @@
 
 mod admission;
 mod begin_turn;
+mod bind;
 mod builder;
 mod command;
 mod commit;
@@ -21,6 +22,7 @@ mod event;
 mod exposure;
 mod fork;
 mod gate;
+mod handlers;
 mod interceptor;
 pub mod interop;
 mod invocation;
@@ -33,6 +35,7 @@ mod prompt;
 mod runtime;
 mod session;
 mod settings;
+mod spans;
 mod store;
 mod tool;
 mod tools;
@@ -40,6 +43,7 @@ mod transcript;
 mod turn;
 mod visibility;
 
+pub use bind::Quarantined;
 pub use builder::RuntimeBuilder;
 pub use command::{
     CommandAnswer, CommandLanguage, CommandRequest, CommandRunner, EmbeddedCommands,
@@ -52,6 +56,7 @@ pub use dispatch::{Step, StepResult};
 pub use event::{Event, EventKind, EventLevel, EventSink};
 pub use exposure::Exposure;
 pub use fork::{ContextMode, Fork, ForkContent, Forker};
+pub use handlers::{Handler, Handlers, Parameter, Presence};
 pub use interceptor::{Intercepted, Interception, Interceptor, InterceptorFuture};
 pub use layer::{CallLayer, NextCall};
 pub use message::{
@@ -74,8 +79,8 @@ pub use session::{
 };
 pub use settings::{Guidance, InvalidSettings, ListingSettings, LoadMode, Settings};
 pub use store::{
-    Lifetime, MemorySessions, Revision, SessionStore, SessionSummary, StoreError, StoreFuture,
-    StoredSession,
+    Fence, Hold, LeaseSettings, Lifetime, MemorySessions, Revision, SessionStore, SessionSummary,
+    StoreError, StoreFuture, StoredSession,
 };
 pub use tool::{Effect, Invocation, Tool, ToolDeclaration, ToolFuture, Toolkit, tool_fn};
 pub use transcript::result_of;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwapOption;
 
+use crate::bind::Bindings;
 use crate::customise::Asked;
 use crate::gate::ToolTable;
 use crate::runtime::{Inner, Runtime};
@@ -76,9 +77,11 @@ impl Runtime {
             visibilities,
             counter: Arc::clone(&inner.counter),
             sessions: Arc::clone(&inner.sessions),
+            leased: inner.leased.clone(),
             content: Arc::clone(&inner.content),
             tools,
-            toolkits: inner.toolkits.clone(),
+            handlers: inner.handlers.clone(),
+            bindings: Bindings::default(),
             interceptors: inner.interceptors.clone(),
             sinks: inner.sinks.clone(),
             settings: inner.settings.clone(),

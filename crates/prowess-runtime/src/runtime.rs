@@ -9,6 +9,7 @@ use prowess_catalog::{
 };
 use prowess_format::Digest;
 
+use crate::bind::{Bindings, Bound, BoundTools, Quarantined};
 use crate::builder::RuntimeBuilder;
 use crate::command::CommandRunner;
 use crate::customise::{Asked, Customisation};
@@ -16,13 +17,16 @@ use crate::dialect::Dialect;
 use crate::event::{Event, EventSink};
 use crate::fork::Forker;
 use crate::gate::{Declared, ToolTable};
+use crate::handlers::HandlerTable;
 use crate::interceptor::Interceptor;
 use crate::message::{Message, ToolCall};
 use crate::prompt::{TokenCounter, default_counter, least_characters, scope_of};
 use crate::session::{AgentName, Change, KnownSkills, SessionDelta, SessionKey, SessionState};
 use crate::settings::Settings;
-use crate::store::{MemorySessions, Revision, SessionStore, StoreError, StoredSession};
-use crate::tool::{ToolDeclaration, Toolkit};
+use crate::store::{
+    Hold, LeasedSessions, MemorySessions, Revision, SessionStore, StoreError, StoredSession,
+};
+use crate::tool::ToolDeclaration;
 use crate::turn::RuntimeError;
 use crate::visibility::{Visibilities, Visibility, own_visibility};
 
@@ -64,9 +68,13 @@ pub(crate) struct Inner {
     pub(crate) visibilities: Visibilities,
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) sessions: Arc<dyn SessionStore>,
+    /// The same sessions, if others use them as well.
+    pub(crate) leased: Option<Arc<LeasedSessions>>,
     pub(crate) content: Arc<dyn ContentStore>,
     pub(crate) tools: ToolTable,
-    pub(crate) toolkits: Vec<Arc<dyn Toolkit>>,
+    pub(crate) handlers: HandlerTable,
+    /// What skills have bound to them.
+    pub(crate) bindings: Bindings,
     pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) settings: Settings,
@@ -95,6 +103,10 @@ pub(crate) struct SkillView {
     /// Without what is hidden.
     pub(crate) snapshot: Snapshot,
     pub(crate) declared: Declared,
+    /// The tools that these skills bring themselves.
+    pub(crate) bound: BoundTools,
+    /// What is not used.
+    pub(crate) quarantined: Vec<Quarantined>,
     /// What a listing must know of each skill, in the order of the snapshot.
     pub(crate) briefs: Vec<Brief>,
     /// The tools that a model is told of whatever is loaded.
@@ -113,7 +125,16 @@ pub(crate) struct Brief {
 }
 
 impl SkillView {
-    fn new(base: Snapshot, snapshot: Snapshot, tools: &ToolTable) -> Arc<Self> {
+    fn new(base: Snapshot, snapshot: Snapshot, bound: Bound, tools: &ToolTable) -> Arc<Self> {
+        let Bound { tools: bound, quarantined } = bound;
+        let is_used = |skill: &CatalogSkill| {
+            let is_it = |it: &Quarantined| it.skill.found() == skill.found();
+            !quarantined.iter().any(is_it)
+        };
+        let snapshot = match quarantined.is_empty() {
+            true => snapshot,
+            false => snapshot.visible(is_used),
+        };
         let declared = Declared::of(&base, &snapshot, tools);
         let brief = |skill: &CatalogSkill| Brief {
             own: own_visibility(skill),
@@ -124,6 +145,8 @@ impl SkillView {
             base,
             snapshot,
             declared,
+            bound,
+            quarantined,
             briefs,
             declarations: OnceLock::new(),
             known: OnceLock::new(),
@@ -153,9 +176,10 @@ impl Runtime {
         RuntimeBuilder {
             catalog,
             sessions: Arc::new(MemorySessions::new()),
+            leases: None,
             content: Arc::new(MemoryContent::default()),
             tools: Vec::new(),
-            toolkits: Vec::new(),
+            handlers: Vec::new(),
             interceptors: Vec::new(),
             sinks: Vec::new(),
             dialect: None,
@@ -202,14 +226,21 @@ impl Runtime {
         let scoped = scoped.values().filter_map(|it| it.view.as_ref()).find(is_it).cloned();
         let known = shared.as_ref().filter(is_it).or(scoped.as_ref());
         let fresh;
-        let declared = match known {
-            Some(view) => &view.declared,
+        let nothing = BoundTools::default();
+        let (declared, bound) = match known {
+            Some(view) => (&view.declared, &view.bound),
             None => {
                 fresh = Declared::of(snapshot, snapshot, &self.inner.tools);
-                &fresh
+                (&fresh, &nothing)
             }
         };
-        self.inner.asked(call, declared, state).map(drop).map_err(Blocked::from)
+        self.inner.asked(call, declared, bound, state).map(drop).map_err(Blocked::from)
+    }
+
+    /// The skills that an agent of a session would see if everything that they declare could be
+    /// bound, and why it cannot.
+    pub async fn quarantined(&self, session: &SessionKey, agent: &AgentName) -> Vec<Quarantined> {
+        self.inner.skills_of(session, agent).await.1.quarantined.clone()
     }
 
     /// The state of an agent in a session; the default one if there is none.
@@ -237,6 +268,29 @@ impl Runtime {
         self.inner.visibilities.of(&scope_of(session, agent), skill)
     }
 
+    /// Takes a session, so that no other engine changes it as long as it is held. Waits for others,
+    /// for a while. Where sessions are not shared ([`RuntimeBuilder::leases`]), nobody is waited
+    /// for. Everything that changes a session holds it for as long as that takes; whoever does
+    /// several things that belong together, such as a turn, holds it for all of them.
+    pub async fn hold(&self, session: &SessionKey) -> Result<Hold, RuntimeError> {
+        match &self.inner.leased {
+            Some(leased) => Ok(leased.hold(session).await?),
+            None => Ok(Hold::unshared()),
+        }
+    }
+
+    /// Does something while a session is held, and gives it back before saying what came of it.
+    pub(crate) async fn holding<T>(
+        &self,
+        session: &SessionKey,
+        work: impl Future<Output = Result<T, RuntimeError>>,
+    ) -> Result<T, RuntimeError> {
+        let hold = self.hold(session).await?;
+        let result = hold.during(work).await;
+        hold.release().await;
+        result
+    }
+
     /// Changes the state of an agent from outside, such as with a state of another system. All of
     /// the changes, or none.
     pub async fn change(
@@ -257,7 +311,8 @@ impl Runtime {
         events: Vec<Event>,
     ) -> Result<Revision, RuntimeError> {
         let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps());
-        self.commit_alone(session, delta.with_setup(changes), events).await
+        let delta = delta.with_setup(changes);
+        self.holding(session, self.commit_alone(session, delta, events)).await
     }
 
     /// Commits something that depends on nothing, as often as it takes.
@@ -299,7 +354,8 @@ impl Runtime {
         messages: Vec<Message>,
     ) -> Result<Revision, RuntimeError> {
         let delta = SessionDelta::new(agent.clone(), self.inner.settings.caps());
-        self.commit_alone(session, delta.with_messages(messages), Vec::new()).await
+        let delta = delta.with_messages(messages);
+        self.holding(session, self.commit_alone(session, delta, Vec::new())).await
     }
 
     /// Removes content that no session refers to any more, and says how many pieces.
@@ -351,29 +407,34 @@ impl Inner {
         if base.generation() == 0 {
             base = catalog.refresh().await;
         }
-        let view = self.view(&scope, base);
+        let view = self.view(&scope, base).await;
         (catalog, view)
     }
 
     /// What somebody sees of a snapshot.
-    pub(crate) fn view(&self, scope: &Scope, base: Snapshot) -> Arc<SkillView> {
+    pub(crate) async fn view(&self, scope: &Scope, base: Snapshot) -> Arc<SkillView> {
         let is_current = |view: &Arc<SkillView>| view.base.is_same(&base);
         if !self.catalog.depends_on_scope() && !self.visibilities.can_hide() {
             if let Some(view) = self.shared.load_full().filter(is_current) {
                 return view;
             }
-            let view = SkillView::new(base.clone(), base, &self.tools);
+            let bound = self.bind(&base).await;
+            let view = SkillView::new(base.clone(), base, bound, &self.tools);
             self.shared.store(Some(Arc::clone(&view)));
             return view;
         }
-        let mut scoped = self.scoped.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = scoped.get_mut(scope);
-        if let Some(view) = entry.as_ref().and_then(|it| it.view.clone()).filter(is_current) {
+        let known = {
+            let scoped = self.scoped.lock().unwrap_or_else(PoisonError::into_inner);
+            scoped.get(scope).and_then(|it| it.view.clone())
+        };
+        if let Some(view) = known.filter(is_current) {
             return view;
         }
         let visible = self.visibilities.visible(scope, &base);
-        let view = SkillView::new(base, visible, &self.tools);
-        if let Some(entry) = entry {
+        let bound = self.bind(&visible).await;
+        let view = SkillView::new(base, visible, bound, &self.tools);
+        let mut scoped = self.scoped.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = scoped.get_mut(scope) {
             entry.view = Some(Arc::clone(&view));
         }
         view

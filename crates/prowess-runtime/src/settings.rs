@@ -115,6 +115,7 @@ pub struct ListingSettings {
 /// always_allowed_tools = ["load_skill", "write_todos", "read_file", "ls"]
 /// embedded_commands = "off"      # in the text of skills; or "people": run for trusted sources
 /// command_timeout_ms = 120000    # of one of them
+/// script_timeout_ms = 60000      # of a script that a skill has bound a tool to
 ///
 /// [runtime.visibility]           # listed, name-only, manual-only or hidden
 /// deploy = "manual-only"
@@ -157,6 +158,8 @@ pub struct Settings {
     pub embedded_commands: EmbeddedCommands,
     /// How long one of them may take.
     pub command_timeout_ms: u64,
+    /// How long a script may take that a skill has bound a tool to.
+    pub script_timeout_ms: u64,
     /// How skills are listed.
     pub listing: ListingSettings,
     /// How far skills show themselves, by name.
@@ -189,6 +192,7 @@ impl Default for Settings {
             always_allowed_tools: ALWAYS_ALLOWED.map(str::to_owned).into(),
             embedded_commands: EmbeddedCommands::default(),
             command_timeout_ms: 120_000,
+            script_timeout_ms: 60_000,
             listing: ListingSettings::default(),
             visibility: BTreeMap::new(),
             tool_descriptions: BTreeMap::new(),
@@ -220,6 +224,7 @@ impl Settings {
         with_always_allowed_tools always_allowed_tools: BTreeSet<String>;
         with_embedded_commands embedded_commands: EmbeddedCommands;
         with_command_timeout_ms command_timeout_ms: u64;
+        with_script_timeout_ms script_timeout_ms: u64;
         with_listing listing: ListingSettings;
         with_visibility visibility: BTreeMap<String, Visibility>;
         with_tool_descriptions tool_descriptions: BTreeMap<String, String>;

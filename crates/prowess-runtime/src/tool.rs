@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::engine::Engine;
+use crate::handlers::Handlers;
 use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
 use crate::session::{AgentName, SessionKey, SessionState};
@@ -132,18 +133,21 @@ where
     Arc::new(FunctionTool { declaration, function })
 }
 
-/// A set of tools that belong together.
+/// A set of tools that belong together, and of functions that skills bind theirs to.
 pub trait Toolkit: Send + Sync + 'static {
     /// Its tools.
-    fn tools(&self) -> Vec<Arc<dyn Tool>>;
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
 
-    /// Answers for a dynamic resource of a skill (`resource_configs` with `dynamic: true`), if
-    /// this toolkit has the method that the skill names.
-    fn dynamic_resource<'a>(
-        &'a self,
-        _method: &'a str,
-        _invocation: Invocation<'a>,
-    ) -> Option<ToolFuture<'a>> {
-        None
+    /// What skills can bind the tools and dynamic resources to that they declare.
+    fn handlers(&self) -> Vec<Handlers> {
+        Vec::new()
+    }
+}
+
+impl Toolkit for Handlers {
+    fn handlers(&self) -> Vec<Handlers> {
+        vec![self.clone()]
     }
 }

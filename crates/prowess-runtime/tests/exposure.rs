@@ -214,7 +214,7 @@ fn world_with_system() -> World {
         .with_exposure(Exposure::Generic)
         .with_placement(prowess_runtime::Placement::System);
     let plan = Plan::new().file("sql/SKILL.md", SQL).settings(settings);
-    plan.change(|it| it.tool(echo("sql_query"))).build()
+    plan.change(|it| it.tool(echo("sql_query")).tool(echo("sql_dialect"))).build()
 }
 
 /// Two skills can bring the same tool; whoever names one of them means that one.

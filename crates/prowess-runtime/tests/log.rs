@@ -4,6 +4,7 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
+use serde_json::json;
 use support::{Plan, skill};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -39,6 +40,20 @@ async fn events_are_in_the_log_with_spans_and_without_text_of_skills() {
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("INFO") && text.contains("Skill 'a' loaded (0 resources discovered)"));
     assert!(text.contains("WARN") && text.contains("Tool 'load_skill' failed: skill_not_found"));
-    assert!(text.contains("prowess.step{session=prowess/local/test agent=main calls=1}"), "{text}");
+    let span = r#"prowess.step{gen_ai.conversation.id="test" gen_ai.agent.name=main prowess.step.calls=1}"#;
+    assert!(text.contains(span), "{text}");
     assert!(!text.contains("secret text"));
+    // Nobody writes a line of their own.
+    let before = text.lines().count();
+    world.load("x\nERROR forged\u{1b}[2J").await;
+    world.call(&format!("y\nERROR forged {}", "z".repeat(100)), json!({})).await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let new: Vec<&str> = text.lines().skip(before).collect();
+    assert_eq!(new.len(), 2, "{text}");
+    assert!(
+        new.iter().all(|line| !line.starts_with("ERROR") && !line.contains('\u{1b}')),
+        "{text}"
+    );
+    let cut = format!("Tool 'y\\nERROR forged {}' failed", "z".repeat(80 - 15));
+    assert!(new[1].contains(&cut), "{}", new[1]);
 }

@@ -8,9 +8,7 @@ mod support;
 
 use std::sync::Arc;
 
-use prowess_runtime::{
-    Dialect, Invocation, Prompt, PromptRequest, Tool, ToolFuture, ToolOutcome, Toolkit,
-};
+use prowess_runtime::{Dialect, Handlers, Prompt, PromptRequest, ToolOutcome};
 use serde_json::json;
 use support::{Plan, World, echo};
 
@@ -29,32 +27,13 @@ resource_configs:
   - name: hint
     description: One line
     content: Use LIMIT.
-  - name: broken
-    description: Leads nowhere
-    file: gone.md
-  - name: unbound
-    description: Nobody makes it
-    dynamic: true
-    method: nobody_has_it
 ---
 # SQL Query Expert
 ";
 
-struct Samples;
-
-impl Toolkit for Samples {
-    fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        Vec::new()
-    }
-
-    fn dynamic_resource<'a>(
-        &'a self,
-        method: &'a str,
-        _: Invocation<'a>,
-    ) -> Option<ToolFuture<'a>> {
-        let text = (method == "get_sample_rows").then_some("## Sample Data")?;
-        Some(Box::pin(std::future::ready(ToolOutcome::text(text))))
-    }
+fn samples() -> Handlers {
+    let text = |_| async { ToolOutcome::text("## Sample Data") };
+    Handlers::for_skill("write_sql").method("get_sample_rows", [], text)
 }
 
 fn world() -> World {
@@ -63,7 +42,7 @@ fn world() -> World {
         .file("write_sql/examples.md", "SELECT 1;")
         .file("write_sql/assets/logo.bin", [0xff, 0xfe, 0x00])
         .skill("jira", "Jira")
-        .change(|builder| builder.toolkit(Arc::new(Samples)))
+        .change(|builder| builder.toolkit(Arc::new(samples())))
         .build()
 }
 
@@ -142,13 +121,11 @@ async fn details_that_are_not_there_are_errors_with_a_name() {
     let unknown = detail(&world, "nope").await;
     assert_eq!(
         unknown.content,
-        "Unknown resource: nope. Available: samples, examples, hint, broken, unbound, \
+        "Unknown resource: nope. Available: samples, examples, hint, \
          assets/logo.bin, examples.md"
     );
     assert!(unknown.is_error);
     let table = [
-        ("broken", "resource_unreadable"),
-        ("unbound", "resource_unreadable"),
         ("assets/logo.bin", "not_text"),
         ("../jira/SKILL.md", "resource_not_found"),
         ("/etc/passwd", "resource_not_found"),
@@ -185,7 +162,7 @@ fn in_its_dialect() -> World {
         .file("write_sql/SKILL.md", sql)
         .file("write_sql/examples.md", "SELECT 1;")
         .skill("jira", "Jira")
-        .change(|builder| builder.tool(echo("sql_query")))
+        .change(|builder| builder.tool(echo("sql_query")).toolkit(Arc::new(samples())))
         .build()
 }
 

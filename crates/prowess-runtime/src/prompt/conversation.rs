@@ -135,7 +135,7 @@ impl Runtime {
             let stored = inner.sessions.messages(session, agent).await?;
             let results = stored.iter().flat_map(Message::tool_results);
             *answered = results.map(|result| result.call_id.clone()).collect();
-            answered.extend(state.calls.iter().cloned());
+            answered.extend(state.calls.iter().map(ToString::to_string));
             let transcript = inner.compacted(stored, &state, problems).await?;
             let scope = scope_of(session, agent);
             let view = View { inner, state: &state, skills, scope: &scope };

@@ -56,6 +56,7 @@ impl View<'_> {
             (None, Guidance::Text(text)) => text.clone(),
             (None, Guidance::None) => String::new(),
         };
+        self.inner.bind_loaded(&self.skills.bound, self.state).await;
         let mut tools = self.inner.declarations(self.skills, self.state);
         let mut listing = Some(listing);
         let is_told = settings.listing.slot == ListingSlot::ToolDescription;
@@ -323,7 +324,7 @@ impl View<'_> {
         Ok(Some(json!({
             "name": skill.name,
             "body": text.body,
-            "tools": self.inner.described_tools(self.skills, &skill.name),
+            "tools": self.inner.described_tools(self.skills, self.state, &skill.name),
             "docs": docs,
             "doc_paths": docs_line,
         })))

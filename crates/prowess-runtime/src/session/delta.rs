@@ -221,7 +221,7 @@ impl SessionState {
             let applied = match self.has_call(&delta.call_id) {
                 true => Applied::default(),
                 false => {
-                    new.push(delta.call_id.clone());
+                    new.push(delta.call_id.as_str().into());
                     self.apply_one(delta, caps)
                 }
             };

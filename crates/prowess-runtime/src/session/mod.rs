@@ -19,6 +19,7 @@ use prowess_format::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::message::Message;
+use crate::store::Fence;
 
 /// The states of all agents of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +45,9 @@ pub struct SessionDelta {
     pub caps: Caps,
     /// What is appended to its transcript.
     pub messages: Vec<Message>,
+    /// The lease with which it is committed, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Fence>,
 }
 
 impl SessionDelta {
@@ -61,6 +65,12 @@ impl SessionDelta {
     /// Adds changes of calls.
     pub fn with_deltas(mut self, deltas: Vec<StateDelta>) -> Self {
         self.deltas = deltas;
+        self
+    }
+
+    /// Says with which lease it is committed.
+    pub fn with_fence(mut self, fence: Option<Fence>) -> Self {
+        self.fence = fence;
         self
     }
 

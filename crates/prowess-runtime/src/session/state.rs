@@ -1,6 +1,7 @@
 //! What a session remembers of skills: names, digests and selections, no bytes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use prowess_catalog::{CatalogSkill, Resource, ResourceKind, Snapshot, TreeDigest, Trust};
 use prowess_format::yaml::Value as Yaml;
@@ -66,7 +67,7 @@ pub struct SessionState {
     pub(crate) clock: u64,
     /// The ids of the last calls that were committed, oldest first.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    pub(crate) calls: VecDeque<String>,
+    pub(crate) calls: VecDeque<Arc<str>>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -226,6 +227,16 @@ impl LoadedSkill {
             sent: false,
             pinned: false,
         }
+    }
+
+    /// Whether this, which the catalog has now, is another text or has other files than what was
+    /// loaded. Files that cannot be read or were not known say nothing.
+    pub async fn is_outdated_by(&self, now: &CatalogSkill) -> bool {
+        if now.found().digest != self.digest {
+            return true;
+        }
+        let Some(loaded) = self.tree_digest else { return false };
+        now.tree_digest().await.is_ok_and(|tree_digest| tree_digest != loaded)
     }
 
     /// The same skill for an agent whose conversation holds nothing of it.
@@ -439,7 +450,7 @@ impl SessionState {
 
     /// Whether a call was committed lately.
     pub fn has_call(&self, id: &str) -> bool {
-        self.calls.iter().any(|call| call == id)
+        self.calls.iter().any(|call| **call == *id)
     }
 
     /// The content that must be kept as long as this state is.

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::{
-    Lifetime, Revision, SessionStore, SessionSummary, StoreError, StoreFuture, StoredSession,
+    Fence, Lifetime, Revision, SessionStore, SessionSummary, StoreError, StoreFuture, StoredSession,
 };
 use crate::event::Event;
 use crate::message::Message;
@@ -20,6 +21,20 @@ pub struct MemorySessions {
     hasher: RandomState,
     /// Several, so that sessions do not wait for each other.
     shelves: [Mutex<HashMap<SessionKey, Entry>>; 16],
+    leases: Mutex<Leases>,
+}
+
+#[derive(Debug, Default)]
+struct Leases {
+    last: u64,
+    held: HashMap<SessionKey, Lease>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    fence: Fence,
+    holder: String,
+    expires: Timestamp,
 }
 
 #[derive(Debug)]
@@ -39,6 +54,7 @@ impl Default for MemorySessions {
             lifetime: Lifetime::default(),
             hasher: RandomState::new(),
             shelves: std::array::from_fn(|_| Mutex::default()),
+            leases: Mutex::default(),
         }
     }
 }
@@ -58,6 +74,60 @@ impl MemorySessions {
     fn shelf(&self, key: &SessionKey) -> MutexGuard<'_, HashMap<SessionKey, Entry>> {
         let at = self.hasher.hash_one(key) as usize % self.shelves.len();
         self.shelves[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leases(&self) -> MutexGuard<'_, Leases> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lease_now(
+        &self,
+        key: &SessionKey,
+        holder: &str,
+        time: Duration,
+    ) -> Result<Fence, StoreError> {
+        let now = self.lifetime.now();
+        let mut leases = self.leases();
+        if let Some(lease) = leases.held.get(key)
+            && lease.holder != holder
+            && let Some(error) = lease.still_held(now)
+        {
+            return Err(error);
+        }
+        leases.last += 1;
+        let fence = Fence(leases.last);
+        let expires = now.checked_add(time).unwrap_or(Timestamp::MAX);
+        leases.held.insert(key.clone(), Lease { fence, holder: holder.to_owned(), expires });
+        Ok(fence)
+    }
+
+    fn renew_now(&self, key: &SessionKey, fence: Fence, time: Duration) -> Result<(), StoreError> {
+        let now = self.lifetime.now();
+        match self.leases().held.get_mut(key).filter(|lease| lease.fence == fence) {
+            Some(lease) => {
+                lease.expires = now.checked_add(time).unwrap_or(Timestamp::MAX);
+                Ok(())
+            }
+            None => Err(StoreError::Fenced { key: key.clone(), fence }),
+        }
+    }
+
+    /// Whether whoever has this lease, or none, may change a session.
+    fn check_fence(
+        &self,
+        key: &SessionKey,
+        fence: Option<Fence>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let leases = self.leases();
+        let held = leases.held.get(key);
+        match fence {
+            Some(fence) if held.is_none_or(|lease| lease.fence != fence) => {
+                Err(StoreError::Fenced { key: key.clone(), fence })
+            }
+            Some(_) => Ok(()),
+            None => held.and_then(|lease| lease.still_held(now)).map_or(Ok(()), Err),
+        }
     }
 
     /// Looks at a session whose time is not over.
@@ -84,6 +154,7 @@ impl MemorySessions {
         if shelf.get(key).is_some_and(is_over) {
             shelf.remove(key);
         }
+        self.check_fence(key, delta.fence, now)?;
         let actual = shelf.get(key).map(|entry| entry.revision).unwrap_or_default();
         if actual != expected {
             return Err(StoreError::Conflict { expected, actual });
@@ -124,6 +195,15 @@ impl MemorySessions {
         }
         sessions.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         sessions
+    }
+}
+
+impl Lease {
+    /// What others are told as long as its time is not over.
+    fn still_held(&self, now: Timestamp) -> Option<StoreError> {
+        let expires_in = Duration::try_from(self.expires.duration_since(now)).ok()?;
+        let holder = self.holder.clone();
+        (!expires_in.is_zero()).then_some(StoreError::Leased { holder, expires_in })
     }
 }
 
@@ -179,5 +259,31 @@ impl SessionStore for MemorySessions {
         let removed = self.shelf(key).remove(key);
         let now = self.lifetime.now();
         ready(Ok(removed.is_some_and(|entry| entry.expires.is_none_or(|time| time > now))))
+    }
+
+    fn lease<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        holder: &'a str,
+        time: Duration,
+    ) -> StoreFuture<'a, Fence> {
+        ready(self.lease_now(key, holder, time))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        fence: Fence,
+        time: Duration,
+    ) -> StoreFuture<'a, ()> {
+        ready(self.renew_now(key, fence, time))
+    }
+
+    fn release<'a>(&'a self, key: &'a SessionKey, fence: Fence) -> StoreFuture<'a, ()> {
+        let mut leases = self.leases();
+        if leases.held.get(key).is_some_and(|lease| lease.fence == fence) {
+            leases.held.remove(key);
+        }
+        ready(Ok(()))
     }
 }

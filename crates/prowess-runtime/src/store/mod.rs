@@ -1,7 +1,10 @@
 //! Where sessions live.
 
+mod lease;
 mod memory;
 
+pub(crate) use lease::LeasedSessions;
+pub use lease::{Hold, LeaseSettings};
 pub use memory::MemorySessions;
 
 use std::pin::Pin;
@@ -20,6 +23,11 @@ use crate::session::{AgentName, Session, SessionDelta, SessionKey};
 )]
 #[serde(transparent)]
 pub struct Revision(pub u64);
+
+/// Which lease of a session somebody holds. A later lease has a higher number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fence(pub u64);
 
 /// A session and its revision.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,6 +86,22 @@ pub enum StoreError {
         /// The revision that is there.
         actual: Revision,
     },
+    /// Somebody else works on the session. Wait, and try again.
+    #[error("{holder} works on the session for at most {} ms more", expires_in.as_millis())]
+    Leased {
+        /// Who.
+        holder: String,
+        /// So long at most, unless it is prolonged.
+        expires_in: Duration,
+    },
+    /// Somebody else has taken the session over: nothing may be committed with this lease any more.
+    #[error("the lease {} of the session {key} is over: another one has taken it", fence.0)]
+    Fenced {
+        /// The session.
+        key: SessionKey,
+        /// The lease.
+        fence: Fence,
+    },
     /// What is stored cannot be read.
     #[error("the stored session {key} cannot be read: {cause}")]
     Corrupt {
@@ -107,6 +131,8 @@ impl StoreError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Conflict { .. } => "conflict",
+            Self::Leased { .. } => "session_busy",
+            Self::Fenced { .. } => "lease_lost",
             Self::Corrupt { .. } => "session_corrupt",
             Self::Unstorable { .. } => "session_unstorable",
             Self::Unavailable { .. } => "store_unavailable",
@@ -121,6 +147,11 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 ///
 /// A commit is all or nothing: state, messages and events together, and only if nobody else has
 /// committed since the state was read.
+///
+/// Several engines may use one store. Whoever has a lease of a session is the only one who changes
+/// it: commits carry the number of the lease ([`SessionDelta::fence`]), and a commit with the number
+/// of a lease that is gone is refused, however late it comes. A commit without a number is refused
+/// while somebody has a lease.
 pub trait SessionStore: Send + Sync + 'static {
     /// A session; `None` if there is none, or its time is over.
     fn get<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Option<StoredSession>>;
@@ -155,6 +186,27 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Removes a session with everything, and says whether there was one.
     fn delete<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, bool>;
+
+    /// Takes a session for so long, whether it exists or not, with a number that no lease had
+    /// before. Refused as long as another holder has it; the same holder takes it from itself.
+    fn lease<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        holder: &'a str,
+        time: Duration,
+    ) -> StoreFuture<'a, Fence>;
+
+    /// Keeps a lease for so long from now on. Refused if it is gone; one whose time is over and that
+    /// nobody else has taken is not.
+    fn renew<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        fence: Fence,
+        time: Duration,
+    ) -> StoreFuture<'a, ()>;
+
+    /// Gives a session back. A lease that is gone stays gone.
+    fn release<'a>(&'a self, key: &'a SessionKey, fence: Fence) -> StoreFuture<'a, ()>;
 }
 
 /// How long sessions live after their last commit, and what time it is.
@@ -162,12 +214,13 @@ pub trait SessionStore: Send + Sync + 'static {
 pub struct Lifetime {
     ttl: Option<Duration>,
     now: std::sync::Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    is_by_system_clock: bool,
 }
 
 impl Default for Lifetime {
     /// For ever.
     fn default() -> Self {
-        Self { ttl: None, now: std::sync::Arc::new(Timestamp::now) }
+        Self { ttl: None, now: std::sync::Arc::new(Timestamp::now), is_by_system_clock: true }
     }
 }
 
@@ -186,7 +239,13 @@ impl Lifetime {
     /// Another clock than the system's.
     pub fn with_clock(mut self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.now = std::sync::Arc::new(now);
+        self.is_by_system_clock = false;
         self
+    }
+
+    /// Whether it goes by the system's clock, which others have too.
+    pub fn is_by_system_clock(&self) -> bool {
+        self.is_by_system_clock
     }
 
     /// What time it is.

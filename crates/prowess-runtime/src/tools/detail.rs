@@ -2,10 +2,11 @@
 
 use prowess_catalog::{CatalogSkill, ResourcePath, ResourceScope};
 use prowess_format::ResourceConfig;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::arguments::CallArguments;
 use crate::event::EventKind;
+use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
 use crate::session::Change;
 use crate::tool::Invocation;
@@ -14,22 +15,34 @@ pub(super) async fn detail(
     invocation: Invocation<'_>,
     mut arguments: CallArguments<'_>,
 ) -> Result<ToolOutcome, ToolOutcome> {
-    let Invocation { engine, snapshot, .. } = invocation;
     let wanted = arguments.skill()?;
     let resource = arguments.required("resource")?;
-    let loaded = invocation.loaded(&wanted)?;
+    give(invocation, &wanted, &resource, &Value::Null).await
+}
+
+/// Gives a resource of a loaded skill. What is made now gets those of the arguments that it takes.
+pub(crate) async fn give(
+    invocation: Invocation<'_>,
+    wanted: &str,
+    resource: &str,
+    arguments: &Value,
+) -> Result<ToolOutcome, ToolOutcome> {
+    let Invocation { engine, snapshot, .. } = invocation;
+    let loaded = invocation.loaded(wanted)?;
     let name = &loaded.name;
     let about = |failure: ToolOutcome| failure.about(name);
     let gone = |failure: ToolOutcome| about(failure.with_data("was_loaded", true));
     let skill = engine.find(snapshot, name).map_err(gone)?;
-    engine.check_pinned(loaded, skill).await.map_err(about)?;
+    let skill = &*engine.pinned(loaded, skill).await.map_err(about)?;
     let configs = skill.found().frontmatter.resource_configs();
     let config = configs.iter().find(|config| config.name == resource);
     let text = match config {
-        Some(config) => configured(invocation, name, skill, config).await.map_err(about)?,
-        None => file(invocation, name, skill, &configs, &resource).await.map_err(about)?,
+        Some(config) => {
+            configured(invocation, name, skill, config, arguments).await.map_err(about)?
+        }
+        None => file(invocation, name, skill, &configs, resource).await.map_err(about)?,
     };
-    engine.check_size(name, &resource, text.len()).map_err(about)?;
+    engine.check_size(name, resource, text.len()).map_err(about)?;
     let data = json!({"skill": name, "resource": resource, "text": text});
     let message = format!("Resource '{resource}' of skill '{name}' given");
     Ok(ToolOutcome::coded("detail", data)
@@ -44,12 +57,24 @@ async fn configured(
     name: &str,
     skill: &CatalogSkill,
     config: &ResourceConfig,
+    arguments: &Value,
 ) -> Result<String, ToolOutcome> {
     if config.dynamic
         && let Some(method) = &config.method
-        && let Some(answer) = invocation.engine.dynamic_resource(method, invocation)
+        && let Some(handler) = invocation.engine.inner.handlers.method(skill.name(), method)
     {
-        let outcome = answer.await;
+        let takes = |name: &str| handler.parameters().iter().any(|it| it.name == name);
+        let given = arguments.as_object().into_iter().flatten();
+        let mut arguments: Map<String, Value> = given
+            .filter(|(name, _)| takes(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        if takes("resource") {
+            arguments.insert("resource".to_owned(), json!(config.name));
+        }
+        let arguments = Value::Object(arguments);
+        let call = ToolCall { arguments, ..invocation.call.clone() };
+        let outcome = handler.call(Invocation { call: &call, ..invocation }).await;
         return if outcome.is_error { Err(outcome) } else { Ok(outcome.content) };
     }
     if let Some(content) = &config.content {

@@ -53,7 +53,7 @@ pub(super) async fn select(
         _ if !all && paths.is_empty() => Vec::new(),
         (_, all) => {
             let skill = engine.find(snapshot, name).map_err(about)?;
-            engine.check_pinned(loaded, skill).await.map_err(about)?;
+            let skill = &*engine.pinned(loaded, skill).await.map_err(about)?;
             let wanted = if all { WantedDocs::All } else { WantedDocs::These(&paths) };
             engine.docs(name, skill, wanted).await.map_err(about)?
         }

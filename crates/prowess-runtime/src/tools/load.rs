@@ -160,7 +160,10 @@ async fn load_again(
 ) -> Result<ToolOutcome, ToolOutcome> {
     let Invocation { engine, snapshot, call, .. } = invocation;
     let about = |failure: ToolOutcome| failure.about(&loaded.name);
-    let is_update = skill.is_some_and(|skill| skill.found().digest != loaded.digest);
+    let is_update = match skill {
+        Some(skill) => loaded.is_outdated_by(skill).await,
+        None => false,
+    };
     // Docs that are asked for and whose text is not in the conversation.
     let mut docs = Vec::new();
     if let Some(wanted) = request.wanted() {
@@ -168,8 +171,8 @@ async fn load_again(
             let data = json!({"skill": loaded.name, "available": [], "more": 0, "nearest": null});
             ToolOutcome::failed("skill_not_found", data).about(&loaded.name)
         })?;
-        engine.check_pinned(loaded, skill).await.map_err(about)?;
-        docs = engine.docs(&loaded.name, skill, wanted).await.map_err(about)?;
+        let skill = engine.pinned(loaded, skill).await.map_err(about)?;
+        docs = engine.docs(&loaded.name, &skill, wanted).await.map_err(about)?;
     }
     let asked = selection(&docs, request.all_docs, None);
     let mut new = Vec::new();

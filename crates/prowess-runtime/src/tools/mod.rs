@@ -8,6 +8,7 @@ mod loaded;
 pub(crate) mod skill_tool;
 mod unload;
 
+pub(crate) use detail::give as give_detail;
 pub(crate) use load::Opening;
 
 use std::sync::Arc;

@@ -25,13 +25,22 @@ pub(crate) fn meant(words: &ToolWords, call: &ToolCall) -> Result<Meant, ToolOut
 /// Whether arguments fit the schema of a tool. Nobody else has checked that: the model was not
 /// told of the schema as one.
 pub(crate) fn check(tool: &str, schema: &Value, arguments: &Value) -> Result<(), ToolOutcome> {
-    /// So many faults are told at once.
-    const MOST: usize = 3;
     let invalid = |cause: String| {
         ToolOutcome::failed("invalid_arguments", json!({"tool": tool, "cause": cause}))
     };
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| invalid(format!("its schema is wrong: {error}")))?;
+    check_with(&validator, tool, arguments)
+}
+
+/// Whether arguments fit, with a schema that was read before.
+pub(crate) fn check_with(
+    validator: &jsonschema::Validator,
+    tool: &str,
+    arguments: &Value,
+) -> Result<(), ToolOutcome> {
+    /// So many faults are told at once.
+    const MOST: usize = 3;
     let faults: Vec<String> = validator
         .iter_errors(arguments)
         .take(MOST)
@@ -42,6 +51,9 @@ pub(crate) fn check(tool: &str, schema: &Value, arguments: &Value) -> Result<(),
         .collect();
     match faults.is_empty() {
         true => Ok(()),
-        false => Err(invalid(faults.join("; "))),
+        false => {
+            let data = json!({"tool": tool, "cause": faults.join("; ")});
+            Err(ToolOutcome::failed("invalid_arguments", data))
+        }
     }
 }
