@@ -29,6 +29,7 @@ mod run;
 mod runner;
 mod scripted;
 mod skills;
+mod spans;
 mod spawn;
 mod stream;
 mod sub_agents;

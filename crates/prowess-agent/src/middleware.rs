@@ -11,6 +11,7 @@ use crate::event::AgentEvent;
 use crate::model::{ChatModel, Fold, ModelEvent, ModelRequest, ModelResponse};
 use crate::outcome::RunOutcome;
 use crate::run::Run;
+use crate::spans;
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,20 +162,25 @@ impl<'a> NextModel<'a> {
 async fn ask(run: &Run, call: ModelCall) -> Result<ModelResponse, AgentError> {
     let model = call.model.name().to_owned();
     run.emit(AgentEvent::ModelCalled { step: call.step, model }).await;
-    let mut answer = call.model.stream(&call.request);
-    let mut fold = Fold::new();
-    while let Some(event) = answer.next().await {
-        let event = event?;
-        match &event {
-            ModelEvent::Text { text } => run.emit(AgentEvent::Text { text: text.clone() }).await,
-            ModelEvent::Reasoning { text, .. } if !text.is_empty() => {
-                run.emit(AgentEvent::Reasoning { text: text.clone() }).await;
+    let asking = async {
+        let mut answer = call.model.stream(&call.request);
+        let mut fold = Fold::new();
+        while let Some(event) = answer.next().await {
+            let event = event?;
+            match &event {
+                ModelEvent::Text { text } => {
+                    run.emit(AgentEvent::Text { text: text.clone() }).await;
+                }
+                ModelEvent::Reasoning { text, .. } if !text.is_empty() => {
+                    run.emit(AgentEvent::Reasoning { text: text.clone() }).await;
+                }
+                _ => {}
             }
-            _ => {}
+            fold.push(&event);
         }
-        fold.push(&event);
-    }
-    let response = fold.finish()?;
+        fold.finish()
+    };
+    let response = spans::asking(run, &*call.model, asking).await?;
     run.spend(response.usage());
     Ok(response)
 }

@@ -14,6 +14,7 @@ use crate::event::AgentEvent;
 use crate::middleware::{Middleware, ModelCall};
 use crate::model::{Cache, ChatModel, ModelOptions, ModelRequest};
 use crate::run::Run;
+use crate::spans;
 
 /// When a conversation is summed up, and what is left of it.
 ///
@@ -119,7 +120,7 @@ impl SummarizationMiddleware {
             .with_options(options)
             .with_cancel(run.cancel().clone());
         let model = self.model.as_ref().unwrap_or(&call.model);
-        let response = model.complete(&request).await?;
+        let response = spans::asking(run, &**model, model.complete(&request)).await?;
         run.spend(response.usage());
         Ok(response.message.text().trim().to_owned())
     }

@@ -18,6 +18,7 @@ use crate::middleware::{DynMiddleware, Flow, ModelCall, NextModel, NextTool};
 use crate::model::{FinishReason, ModelError, ModelRequest, ModelResponse};
 use crate::outcome::RunOutcome;
 use crate::run::Run;
+use crate::spans;
 
 /// What a step came to.
 enum Stepped {
@@ -35,8 +36,17 @@ impl Inner {
         run: &Run,
         turn: Option<TurnRequest>,
     ) -> Result<RunOutcome, AgentError> {
-        let span = tracing::info_span!("prowess.run", session = %run.session, agent = %run.agent);
-        self.run_inside(run, turn).instrument(span).await
+        let span = spans::run(run);
+        let work = async {
+            // One engine runs a turn, from its beginning to its end.
+            let hold = self.runtime.hold(&run.session).await?;
+            let outcome = hold.during(self.run_inside(run, turn)).await;
+            hold.release().await;
+            outcome
+        };
+        let outcome = work.instrument(span.clone()).await;
+        spans::ran(&span, &outcome);
+        outcome
     }
 
     async fn run_inside(

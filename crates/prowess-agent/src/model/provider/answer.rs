@@ -17,6 +17,7 @@ use super::name::Provider;
 use super::openai;
 use super::quiet::Quiet;
 use crate::model::{FinishReason, Fold, ModelError, ModelEvent, ModelResponse};
+use crate::spans;
 
 /// An answer that came at once.
 pub(super) fn response_of(
@@ -159,6 +160,10 @@ impl Events {
                 ContentPart::Binary(_) | ContentPart::ToolResponse(_) => {}
             }
         }
+        spans::told(
+            answer.response_id.as_deref(),
+            Some(answer.provider_model_iden.model_name.as_str()),
+        );
         let finish = answer.stop_reason.map_or(FinishReason::Stop, finish_of);
         self.finish(finish, usage_of(&answer.usage));
     }
@@ -239,6 +244,7 @@ impl Events {
                 self.custom(&part.data);
             }
         }
+        spans::told(end.captured_response_id.as_deref(), None);
         let finish = end.captured_stop_reason.map_or(FinishReason::Stop, finish_of);
         self.finish(finish, end.captured_usage.as_ref().and_then(usage_of));
         Ok(())

@@ -6,9 +6,14 @@ use serde_json::Value;
 
 use super::answer::{Events, finish_of, usage_of};
 use crate::model::{FinishReason, ModelError};
+use crate::spans;
 
 #[derive(Deserialize)]
 struct Body {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
     choices: Vec<Choice>,
     #[serde(default)]
     usage: Option<Tokens>,
@@ -54,6 +59,7 @@ pub(super) fn read(body: &Value, events: &mut Events) -> Result<(), ModelError> 
     let Some(choice) = body.choices.into_iter().next() else {
         return Err(malformed("there is no choice in it".to_owned()));
     };
+    spans::told(body.id.as_deref(), body.model.as_deref());
     events.reasoning(choice.message.reasoning_content.unwrap_or_default());
     events.text(choice.message.content.unwrap_or_default());
     let is_refused = choice.message.refusal.is_some();
