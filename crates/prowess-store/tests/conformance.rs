@@ -10,32 +10,16 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use prowess_runtime::{
-    Caps, Lifetime, Message, Revision, SessionDelta, SessionKey, StoreError, ToolCall,
+    Caps, Lifetime, MemorySessions, Message, Revision, SessionDelta, SessionKey, StoreError,
+    ToolCall,
 };
 use serde_json::{Value, json};
 use support::acts::{Act, SESSIONS, act, observe, perform};
+use support::place::{self, Place, on_each_store};
 use support::{
-    Clock, Open, agent, assert_absent, count_up, event, events, key, keys, main_agent, number,
-    page, remember, said, say, say_as, see, transcript,
+    Clock, agent, assert_absent, count_up, event, events, key, keys, main_agent, number, page,
+    remember, said, say, say_as, see, transcript,
 };
-
-/// Each promise becomes a test of each store.
-macro_rules! on_each_store {
-    ($($promise:ident)+) => {
-        on_each_store!(memory: $($promise)+);
-        on_each_store!(sqlite: $($promise)+);
-    };
-    ($store:ident: $($promise:ident)+) => {
-        mod $store {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $promise() {
-                    super::$promise(super::support::$store).await;
-                }
-            )+
-        }
-    };
-}
 
 on_each_store! {
     what_was_never_committed_is_not_there
@@ -65,15 +49,15 @@ on_each_store! {
 const HOUR: Duration = Duration::from_secs(3600);
 const TICK: Duration = Duration::from_millis(1);
 
-async fn what_was_never_committed_is_not_there(open: Open) {
-    let store = open(Lifetime::default());
+async fn what_was_never_committed_is_not_there(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     assert_absent(&*store, &key("a")).await;
     assert!(!store.delete(&key("a")).await.unwrap());
     assert_eq!(keys(&*store).await, [""; 0]);
 }
 
-async fn revisions_begin_at_one_and_have_no_gaps(open: Open) {
-    let store = open(Lifetime::default());
+async fn revisions_begin_at_one_and_have_no_gaps(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     for revision in 0..20 {
         assert_eq!(say(&*store, &key, revision, "x").await.unwrap(), revision + 1);
@@ -82,8 +66,8 @@ async fn revisions_begin_at_one_and_have_no_gaps(open: Open) {
     }
 }
 
-async fn a_conflict_names_the_revision_and_changes_nothing(open: Open) {
-    let store = open(Lifetime::default());
+async fn a_conflict_names_the_revision_and_changes_nothing(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     for wrong in [1, 2, u64::MAX] {
         let error = say(&*store, &key, wrong, "too early").await.unwrap_err();
@@ -110,8 +94,8 @@ fn assert_conflict(error: &StoreError, expected: u64, actual: u64) {
     assert_eq!(error.code(), "conflict");
 }
 
-async fn state_messages_and_events_are_committed_together(open: Open) {
-    let store = open(Lifetime::default());
+async fn state_messages_and_events_are_committed_together(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     let agent = main_agent();
     let messages = vec![Message::user("question"), Message::assistant("answer")];
@@ -125,8 +109,8 @@ async fn state_messages_and_events_are_committed_together(open: Open) {
     assert_eq!((transcript, events), (messages, happened));
 }
 
-async fn a_commit_may_change_nothing(open: Open) {
-    let store = open(Lifetime::default());
+async fn a_commit_may_change_nothing(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     for revision in 0..2 {
         let committed =
@@ -139,8 +123,8 @@ async fn a_commit_may_change_nothing(open: Open) {
     assert_eq!(keys(&*store).await, ["prowess/local/a"]);
 }
 
-async fn messages_are_kept_per_agent_in_order(open: Open) {
-    let store = open(Lifetime::default());
+async fn messages_are_kept_per_agent_in_order(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     let (main, helper) = (main_agent(), agent("helper"));
     for (at, agent) in [&main, &helper, &main, &main, &helper].into_iter().enumerate() {
@@ -154,8 +138,8 @@ async fn messages_are_kept_per_agent_in_order(open: Open) {
     assert_eq!(transcript(&*store, &key, &agent("nobody")).await, [""; 0]);
 }
 
-async fn events_are_given_in_pages(open: Open) {
-    let store = open(Lifetime::default());
+async fn events_are_given_in_pages(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     let agent = main_agent();
     for (revision, texts) in [&["0", "1"][..], &[], &["2", "3", "4"]].into_iter().enumerate() {
@@ -183,8 +167,8 @@ async fn events_are_given_in_pages(open: Open) {
     }
 }
 
-async fn agents_of_a_session_have_states_of_their_own(open: Open) {
-    let store = open(Lifetime::default());
+async fn agents_of_a_session_have_states_of_their_own(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     let names = ["main", "Main", "main ", "maın", "m%"];
     for (revision, name) in names.into_iter().enumerate() {
@@ -199,8 +183,8 @@ async fn agents_of_a_session_have_states_of_their_own(open: Open) {
     assert_eq!(said(&*store, &key, &agent("nobody")).await, Value::Null);
 }
 
-async fn similar_names_are_different_sessions(open: Open) {
-    let store = open(Lifetime::default());
+async fn similar_names_are_different_sessions(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let names = [
         "a/b/c",
         "a/b/C",
@@ -239,9 +223,9 @@ async fn similar_names_are_different_sessions(open: Open) {
     }
 }
 
-async fn the_list_is_complete_and_in_the_order_of_keys(open: Open) {
+async fn the_list_is_complete_and_in_the_order_of_keys(place: Place) {
     let clock = Clock::default();
-    let store = open(clock.lifetime(HOUR));
+    let store = place.sessions(clock.lifetime(HOUR)).await;
     let mut expected = BTreeSet::new();
     // Neither in this order nor in its reverse; `b!` comes before `b/`, and belongs behind it.
     for app in ["b", "a", "b!", "ä", "B"] {
@@ -269,8 +253,8 @@ async fn the_list_is_complete_and_in_the_order_of_keys(open: Open) {
     }
 }
 
-async fn deleting_removes_everything(open: Open) {
-    let store = open(Lifetime::default());
+async fn deleting_removes_everything(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let (key, other) = (key("a"), key("b"));
     let helper = agent("helper");
     for revision in 0..3 {
@@ -292,14 +276,14 @@ async fn deleting_removes_everything(open: Open) {
     assert_eq!(see(&*store, &other).await, untouched);
 }
 
-async fn of_two_deletions_one_finds_the_session(open: Open) {
-    let store = open(Lifetime::default());
+async fn of_two_deletions_one_finds_the_session(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     for round in 0..100 {
         say(&*store, &key, 0, "x").await.unwrap();
         let arrived = Arc::new(AtomicUsize::new(0));
         let threads: [_; 2] = std::array::from_fn(|_| {
-            let (store, key, arrived) = (store.share(), key.clone(), Arc::clone(&arrived));
+            let (store, key, arrived) = (Arc::clone(&store), key.clone(), Arc::clone(&arrived));
             tokio::task::spawn_blocking(move || {
                 arrived.fetch_add(1, Ordering::SeqCst);
                 while arrived.load(Ordering::SeqCst) < 2 {
@@ -316,8 +300,8 @@ async fn of_two_deletions_one_finds_the_session(open: Open) {
     }
 }
 
-async fn unusual_names_are_names(open: Open) {
-    let store = open(Lifetime::default());
+async fn unusual_names_are_names(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let long = "n".repeat(SessionKey::MAX_NAME_BYTES);
     let long_and_wide = "ß".repeat(SessionKey::MAX_NAME_BYTES / 2);
     let names = [
@@ -362,8 +346,8 @@ async fn unusual_names_are_names(open: Open) {
     }
 }
 
-async fn unusual_texts_come_back_as_they_were(open: Open) {
-    let store = open(Lifetime::default());
+async fn unusual_texts_come_back_as_they_were(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     let agent = main_agent();
     let long = "x".repeat(1 << 20);
@@ -389,8 +373,8 @@ async fn unusual_texts_come_back_as_they_were(open: Open) {
 }
 
 /// A session that was acknowledged and cannot be read any more would be lost.
-async fn what_is_nested_deeply_comes_back_or_is_refused(open: Open) {
-    let store = open(Lifetime::default());
+async fn what_is_nested_deeply_comes_back_or_is_refused(place: Place) {
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     let agent = main_agent();
     let mut revision = 0;
@@ -418,9 +402,9 @@ async fn what_is_nested_deeply_comes_back_or_is_refused(open: Open) {
     assert!(say(&*store, &key, revision, "still there").await.is_ok());
 }
 
-async fn a_session_lives_until_its_time_is_over(open: Open) {
+async fn a_session_lives_until_its_time_is_over(place: Place) {
     let clock = Clock::default();
-    let store = open(clock.lifetime(HOUR));
+    let store = place.sessions(clock.lifetime(HOUR)).await;
     // Each is looked at in one way only: a store may forget what it finds expired.
     let names = ["get", "messages", "events", "list"];
     for name in names {
@@ -449,9 +433,9 @@ async fn a_session_lives_until_its_time_is_over(open: Open) {
     assert_absent(&*store, &young).await;
 }
 
-async fn a_commit_renews_a_session(open: Open) {
+async fn a_commit_renews_a_session(place: Place) {
     let clock = Clock::default();
-    let store = open(clock.lifetime(HOUR));
+    let store = place.sessions(clock.lifetime(HOUR)).await;
     let key = key("a");
     for revision in 0..5 {
         assert_eq!(say(&*store, &key, revision, "x").await.unwrap(), revision + 1);
@@ -465,9 +449,9 @@ async fn a_commit_renews_a_session(open: Open) {
     assert_absent(&*store, &key).await;
 }
 
-async fn an_expired_session_begins_again(open: Open) {
+async fn an_expired_session_begins_again(place: Place) {
     let clock = Clock::default();
-    let store = open(clock.lifetime(HOUR));
+    let store = place.sessions(clock.lifetime(HOUR)).await;
     let key = key("a");
     let helper = agent("helper");
     say(&*store, &key, 0, "old").await.unwrap();
@@ -485,9 +469,9 @@ async fn an_expired_session_begins_again(open: Open) {
     assert_eq!(created.as_millisecond(), 3_600_000);
 }
 
-async fn an_expired_session_cannot_be_deleted(open: Open) {
+async fn an_expired_session_cannot_be_deleted(place: Place) {
     let clock = Clock::default();
-    let store = open(clock.lifetime(HOUR));
+    let store = place.sessions(clock.lifetime(HOUR)).await;
     let key = key("a");
     say(&*store, &key, 0, "x").await.unwrap();
     clock.pass(HOUR);
@@ -495,22 +479,22 @@ async fn an_expired_session_cannot_be_deleted(open: Open) {
     assert_absent(&*store, &key).await;
 }
 
-async fn a_lifetime_beyond_all_time_is_for_ever(open: Open) {
-    let store = open(Lifetime::of(Duration::MAX));
+async fn a_lifetime_beyond_all_time_is_for_ever(place: Place) {
+    let store = place.sessions(Lifetime::of(Duration::MAX)).await;
     let key = key("a");
     say(&*store, &key, 0, "x").await.unwrap();
     assert_eq!(events(&*store, &key).await, ["x"]);
     assert_eq!(keys(&*store).await.len(), 1);
 }
 
-async fn many_tasks_commit_to_one_session_and_nothing_is_lost(open: Open) {
+async fn many_tasks_commit_to_one_session_and_nothing_is_lost(place: Place) {
     const TASKS: u64 = 64;
     const COMMITS: u64 = 20;
-    let store = open(Lifetime::default());
+    let store = place.sessions(Lifetime::default()).await;
     let key = key("a");
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
-            let (store, key) = (store.share(), key.clone());
+            let (store, key) = (Arc::clone(&store), key.clone());
             tokio::spawn(async move {
                 let mut last = 0;
                 for at in 0..COMMITS {
@@ -537,13 +521,13 @@ async fn many_tasks_commit_to_one_session_and_nothing_is_lost(open: Open) {
     assert_eq!(transcript(&*store, &key, &main_agent()).await, events);
 }
 
-async fn many_sessions_do_not_disturb_each_other(open: Open) {
+async fn many_sessions_do_not_disturb_each_other(place: Place) {
     const SESSIONS: usize = 64;
     const COMMITS: u64 = 20;
-    let store = open(Lifetime::default());
+    let store = place.sessions(Lifetime::default()).await;
     let tasks: Vec<_> = (0..SESSIONS)
         .map(|at| {
-            let (store, key) = (store.share(), key(&format!("session {at:02}")));
+            let (store, key) = (Arc::clone(&store), key(&format!("session {at:02}")));
             tokio::spawn(async move {
                 // Without trying again: nobody else commits to this session.
                 for revision in 0..COMMITS {
@@ -565,34 +549,57 @@ async fn many_sessions_do_not_disturb_each_other(open: Open) {
     assert!(list.iter().all(|summary| summary.revision == Revision(COMMITS)));
 }
 
-#[test]
-fn memory_and_sqlite_say_the_same() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// Random lives of a few sessions, in memory and in another store.
+fn say_the_same_as_memory(store: &str, lives: u32) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let clock = Clock::default();
     let lifetime = || clock.lifetime(Duration::from_millis(400));
-    let sqlite = support::sqlite(lifetime());
+    let opened = runtime.block_on(async {
+        let place = match store {
+            "postgres" => place::postgres("postgres_says_the_same_as_memory").await?,
+            "redis" => place::redis("redis_says_the_same_as_memory").await?,
+            _ => place::sqlite("sqlite_says_the_same_as_memory").await?,
+        };
+        Some((place.sessions(lifetime()).await, place))
+    });
+    let Some((store, _place)) = opened else { return };
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     let config = ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(cases.unwrap_or(256))
+        ..ProptestConfig::with_cases(cases.unwrap_or(lives))
     };
     let acts = prop::collection::vec(act(), 1..30);
     let outcome = TestRunner::new(config).run(&acts, |acts| {
         // Each life begins with nothing: a new store here, an emptied one there.
-        let memory = support::memory(lifetime());
+        let memory = MemorySessions::new().with_lifetime(lifetime());
         runtime.block_on(async {
             for name in SESSIONS {
-                sqlite.delete(&key(name)).await.unwrap();
+                store.delete(&key(name)).await.unwrap();
             }
             for act in &acts {
                 if let Act::Wait { millis } = act {
                     clock.pass(Duration::from_millis(*millis));
                 }
-                prop_assert_eq!(perform(&*memory, act).await, perform(&*sqlite, act).await);
+                prop_assert_eq!(perform(&memory, act).await, perform(&*store, act).await);
             }
-            prop_assert_eq!(observe(&*memory).await, observe(&*sqlite).await);
+            prop_assert_eq!(observe(&memory).await, observe(&*store).await);
             Ok(())
         })
     });
     outcome.unwrap();
+}
+
+#[test]
+fn sqlite_says_the_same_as_memory() {
+    say_the_same_as_memory("sqlite", 256);
+}
+
+#[test]
+fn postgres_says_the_same_as_memory() {
+    say_the_same_as_memory("postgres", 64);
+}
+
+#[test]
+fn redis_says_the_same_as_memory() {
+    say_the_same_as_memory("redis", 64);
 }

@@ -4,49 +4,28 @@
 
 pub(crate) mod acts;
 pub(crate) mod child;
+pub(crate) mod place;
+pub(crate) mod postgres_server;
+#[path = "../redis_server/mod.rs"]
+pub(crate) mod redis_server;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use prowess_runtime::{
-    AgentName, Caps, Change, Event, EventKind, Lifetime, MemorySessions, Message, Revision,
-    SessionDelta, SessionKey, SessionStore, StoreError, StoredSession,
+    AgentName, Caps, Change, Event, EventKind, Lifetime, Message, Revision, SessionDelta,
+    SessionKey, SessionStore, StoreError, StoredSession,
 };
-use prowess_store::SqliteSessions;
 use serde_json::{Value, json};
 
-/// A store, and what it needs to exist.
-pub(crate) struct Subject {
-    store: Arc<dyn SessionStore>,
-    folder: Option<tempfile::TempDir>,
-}
-
-/// How a kind of store is opened.
-pub(crate) type Open = fn(Lifetime) -> Subject;
-
-pub(crate) fn memory(lifetime: Lifetime) -> Subject {
-    Subject { store: Arc::new(MemorySessions::new().with_lifetime(lifetime)), folder: None }
-}
-
-pub(crate) fn sqlite(lifetime: Lifetime) -> Subject {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SqliteSessions::open(folder.path().join("prowess.db")).unwrap();
-    Subject { store: Arc::new(store.with_lifetime(lifetime)), folder: Some(folder) }
-}
-
-impl Subject {
-    /// The store, for another task.
-    pub(crate) fn share(&self) -> Arc<dyn SessionStore> {
-        Arc::clone(&self.store)
-    }
-}
-
-impl std::ops::Deref for Subject {
-    type Target = dyn SessionStore;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.store
+/// Says that a test could not run here, and why. `./dev test` counts and prints it.
+pub(crate) fn skip(test: &str, why: &str) {
+    use std::io::Write;
+    println!("SKIPPED {test}: {why}");
+    if let Ok(log) = std::env::var("PROWESS_SKIP_LOG") {
+        let mut log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        writeln!(log, "{test}: {why}").unwrap();
     }
 }
 

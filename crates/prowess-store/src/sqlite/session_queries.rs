@@ -6,75 +6,25 @@ use prowess_runtime::{
     StoreError, StoredSession,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-/// What the database says, in our words.
-pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
-    StoreError::Unavailable { cause: error.to_string() }
-}
+use super::leases;
+use super::usage::count_events;
+use crate::stored::{read, write};
+use crate::unavailable::Unavailable;
 
-type Result<T> = std::result::Result<T, StoreError>;
+pub(super) type Result<T> = std::result::Result<T, StoreError>;
 
-trait OrUnavailable<T> {
+pub(super) trait OrUnavailable<T> {
     fn or_unavailable(self) -> Result<T>;
 }
 
 impl<T> OrUnavailable<T> for rusqlite::Result<T> {
     fn or_unavailable(self) -> Result<T> {
-        self.map_err(|error| unavailable(&error))
+        self.map_err(|error| Unavailable::from(error).into())
     }
 }
 
-/// The reader of JSON takes no value that is nested deeper.
-const MAX_DEPTH: usize = 127;
-
-/// A value as it is stored, if it can be read again.
-fn write(key: &SessionKey, value: &impl Serialize) -> Result<String> {
-    let unstorable = |cause| StoreError::Unstorable { key: key.clone(), cause };
-    let text = serde_json::to_string(value).map_err(|error| unstorable(error.to_string()))?;
-    match depth(&text) {
-        0..=MAX_DEPTH => Ok(text),
-        depth => {
-            Err(unstorable(format!("a value is nested {depth} deep, the most is {MAX_DEPTH}")))
-        }
-    }
-}
-
-/// How deep arrays and objects are nested in a JSON text.
-fn depth(json: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    let mut bytes = json.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' => skip_string(&mut bytes),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
-/// Goes behind the quote that ends a string.
-fn skip_string(bytes: &mut std::str::Bytes<'_>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => return,
-            b'\\' => drop(bytes.next()),
-            _ => {}
-        }
-    }
-}
-
-/// A stored value.
-fn read<T: DeserializeOwned>(key: &SessionKey, text: &str) -> Result<T> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::Corrupt { key: key.clone(), cause: error.to_string() })
-}
-
-fn millis(time: Timestamp) -> i64 {
+pub(super) fn millis(time: Timestamp) -> i64 {
     time.as_millisecond()
 }
 
@@ -120,6 +70,7 @@ pub(super) fn commit(
     now: Timestamp,
     expires: Option<Timestamp>,
 ) -> Result<Revision> {
+    leases::check(connection, key, delta.fence, now)?;
     let found = find(connection, key, now)?;
     let actual = Revision(found.as_ref().map_or(0, |found| found.revision));
     if actual != expected {
@@ -167,6 +118,7 @@ pub(super) fn commit(
     };
     append_messages(connection, key, id, delta)?;
     append_events(connection, key, id, revision, events)?;
+    count_events(connection, key, events).or_unavailable()?;
     Ok(revision)
 }
 

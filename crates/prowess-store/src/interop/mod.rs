@@ -1,0 +1,3 @@
+//! What other systems keep, as ours.
+
+pub mod langchain_docker;
