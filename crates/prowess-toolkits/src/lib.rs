@@ -29,23 +29,31 @@
 
 #[cfg(any(feature = "exec", feature = "files"))]
 mod artifacts;
+mod built_in;
 #[cfg(feature = "exec")]
 mod exec;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod invalid;
+#[cfg(feature = "jira")]
+mod jira;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod place;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod policy;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod session;
+#[cfg(feature = "sql")]
+mod sql;
 #[cfg(any(feature = "exec", feature = "files"))]
 mod workspace;
+#[cfg(feature = "xlsx")]
+mod xlsx;
 
 #[cfg(any(feature = "exec", feature = "files"))]
 pub use artifacts::{ArtifactPlace, ArtifactSettings, InvalidArtifactSettings};
+pub use built_in::BuiltInSkill;
 #[cfg(feature = "exec")]
 pub use exec::{
     ExecSettings, ExecToolkit, ExecutorChoice, InvalidExecSettings, LimitSettings, SessionSettings,
@@ -57,11 +65,24 @@ pub use files::{
     GrepMode, GrepQuery, Grepped, InvalidFilesSettings, LocalBackend, MemoryBackend, PathGlob,
     SearchCut, SearchLimits, Shell, Skipped,
 };
+#[cfg(feature = "jira")]
+pub use jira::{InvalidJiraSettings, JiraAccess, JiraSettings, JiraToolkit};
 #[cfg(any(feature = "exec", feature = "files"))]
 pub use policy::{CommandError, CommandPolicy, InvalidCommandList};
 #[cfg(feature = "files")]
 pub use prowess_workspace::{
     CollectedFile, Entries, Entry, EntryKind, Expected, WorkspacePath, Wrote,
 };
+#[cfg(feature = "sql")]
+pub use sql::{
+    ApprovalError, DEMO_CUSTOMERS, InvalidAddress, InvalidSqlSettings, Layer, Layers, PendingWrite,
+    Reading, SqlConnectionSettings, SqlDialect, SqlGuard, SqlMode, SqlPrivileges, SqlRefusal,
+    SqlSettings, SqlSuperuser, SqlToolkit, TableScope,
+};
 #[cfg(any(feature = "exec", feature = "files"))]
 pub use workspace::{InvalidWorkspaceSettings, WorkspaceSettings};
+#[cfg(feature = "xlsx")]
+pub use xlsx::{
+    InvalidXlsxSettings, RecalcErrors, RecalcReport, RecalcStatus, XLSX_SKILL, XlsxError,
+    XlsxSettings, XlsxToolkit, kept_bytes, recalculate,
+};

@@ -6,7 +6,9 @@
 //! - [`catalog`]: sources of skills, snapshots, resources;
 //! - [`runtime`]: the engine: sessions, listing, load tools, gate, policy, dialects, events;
 //! - [`agent`]: models, middleware, the loop, runners;
-//! - [`store`]: sessions on SQLite;
+//! - [`store`]: sessions, versions of skills, what they are used for, keys, on SQLite;
+//! - `server`, with the feature of that name: all of it over HTTP;
+//! - `telemetry`, with the feature `otlp`: traces and metrics by OpenTelemetry;
 //! - [`workspace`]: workspaces, a sandbox for commands, artifacts;
 //! - [`toolkits`]: tools on top of them: `skill_run`, and files on any backend.
 //!
@@ -37,6 +39,10 @@ pub use prowess_agent as agent;
 pub use prowess_catalog as catalog;
 pub use prowess_format as format;
 pub use prowess_runtime as runtime;
+#[cfg(feature = "server")]
+pub use prowess_server as server;
+#[cfg(feature = "otlp")]
+pub use prowess_server::telemetry;
 pub use prowess_store as store;
 pub use prowess_toolkits as toolkits;
 pub use prowess_workspace as workspace;

@@ -162,7 +162,7 @@ impl Runner {
         if !arguments.ignored.is_empty() {
             warnings.push(format!("Ignored arguments: {}", arguments.ignored.join(", ")));
         }
-        let grants = settings.grants(ready.skill);
+        let grants = settings.grants(&ready.skill);
         let (asked, skill) = (arguments.cwd.clone(), ready.staged.path.clone());
         let (here, run_dir) = (workspace.clone(), run_folder.path().clone());
         let begin = move || begin(&asked, &skill, &run_dir, &here, command);

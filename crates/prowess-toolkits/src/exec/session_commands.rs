@@ -59,7 +59,7 @@ impl SessionCommands {
         let policy = settings.command_policy()?;
         let (mut command, stdin) = match request.language {
             CommandLanguage::Python => (policy.command("python3 -")?, request.code.as_bytes()),
-            _ => (policy.command(request.code)?, b"".as_slice()),
+            _ => (policy.command(request.code)?, request.input),
         };
         self.garbage.look(&self.workspaces);
         let workspace = workspace_of(&self.workspaces, request.session).await?;
@@ -89,8 +89,10 @@ impl SessionCommands {
         run.unsandboxed = grants.unsandboxed;
         let ran = self.executor.run(run).await?;
         let most = settings.run_limits(None).0.output_bytes;
-        let output = [ran.stdout.text(most), ran.stderr.text(most)].concat();
+        let stdout = ran.stdout.text(most);
+        let output = [stdout.as_str(), &ran.stderr.text(most)].concat();
         let mut answer = CommandAnswer::new(ran.exit_code, output);
+        answer.stdout = stdout;
         answer.timed_out = ran.timed_out;
         Ok(answer)
     }

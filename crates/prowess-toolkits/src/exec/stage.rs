@@ -13,7 +13,7 @@ use crate::session::{blocking, workspace_failure};
 /// A skill that is in the workspace as the session has pinned it.
 pub(crate) struct Ready<'a> {
     /// As the catalog has it.
-    pub(crate) skill: &'a CatalogSkill,
+    pub(crate) skill: Cow<'a, CatalogSkill>,
     /// The name that the session knows it by.
     pub(crate) name: String,
     /// The name of its folder below `skills/`.
@@ -47,11 +47,23 @@ pub(crate) async fn stage<'a>(
     };
     let skill = invocation.skill(loaded.map_or(name, |it| &it.name)).map_err(gone)?;
     let name = loaded.map_or_else(|| invocation.name_of(skill), |it| it.name.clone());
-    if loaded.is_some_and(|loaded| loaded.digest != skill.found().digest) {
-        return Err(content_changed(&name));
-    }
     let pinned = loaded.and_then(|loaded| loaded.tree_digest);
-    let (folder, staged) = put(skill, &name, workspace, pinned, limit).await?;
+    let has_changed = loaded.is_some_and(|loaded| loaded.digest != skill.found().digest);
+    let put_now = async |skill: &CatalogSkill| put(skill, &name, workspace, pinned, limit).await;
+    let current = match has_changed {
+        true => Err(content_changed(&name)),
+        false => put_now(skill).await,
+    };
+    let (skill, (folder, staged)) = match current {
+        // The source may have kept the files that the session has.
+        Err(refusal) if refusal.code == "content_changed" => {
+            let Some(pinned) = pinned else { return Err(refusal) };
+            let Some(earlier) = skill.earlier(pinned).await else { return Err(refusal) };
+            let put = put_now(&earlier).await?;
+            (Cow::Owned(earlier), put)
+        }
+        current => (Cow::Borrowed(skill), current?),
+    };
     Ok(Ready { skill, name, folder, staged })
 }
 

@@ -23,6 +23,8 @@ use prowess_workspace::{ArtifactStore, Workspaces};
 
 pub use access::FilesAccess;
 pub(crate) use arguments::{InvalidEdit, InvalidLines};
+#[cfg(feature = "xlsx")]
+pub(crate) use backend::WorkspaceBackend;
 pub use backend::{
     Backend, BackendFuture, CommandLimits, CommandOutcome, CompositeBackend, FileError, GlobQuery,
     Globbed, GrepFile, GrepLine, GrepMode, GrepQuery, Grepped, LocalBackend, MemoryBackend,
@@ -32,6 +34,8 @@ use ground::Ground;
 pub use settings::{FilesSettings, InvalidFilesSettings};
 pub use source::BackendSource;
 pub(crate) use target::InvalidTarget;
+#[cfg(feature = "xlsx")]
+pub(crate) use target::Target;
 
 /// The tools `read_file`, `ls`, `glob`, `grep`, `write_file`, `edit_file` and `execute`: on the
 /// workspace of a session, or on any [`Backend`]. What was written can be read in later turns too.

@@ -163,7 +163,7 @@ impl FileError {
     }
 
     /// Something of a workspace, or of a folder of this machine, failed.
-    pub(super) fn of_workspace(error: WorkspaceError, path: &WorkspacePath) -> Self {
+    pub(crate) fn of_workspace(error: WorkspaceError, path: &WorkspacePath) -> Self {
         let path = path.to_string();
         match error {
             WorkspaceError::NotFound { .. } => Self::NotFound { path },
