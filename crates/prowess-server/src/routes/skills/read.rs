@@ -1,0 +1,219 @@
+//! A skill, and its files.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, ETAG};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use prowess_store::{DocumentFile, Encoding, SkillDocument, UsageKind, Version};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::load::{Asker, counted};
+use super::{Seen, SkillInfo, seen};
+use crate::app::App;
+use crate::condition::is_known;
+use crate::extract::{Path, Query, Whole};
+use crate::heavy::{heavy, json_of};
+use crate::identity::Identity;
+use crate::prepared::etag;
+use crate::problem::Problem;
+
+/// JSON that is ready.
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Everything about a skill: fields, text, files, tools. The ETag is what `If-Match` takes. Of a skill
+/// that waits for a publisher, those who make versions see the one that waits; `active_version` is
+/// `null` then.
+#[utoipa::path(
+    get, path = "/skills/{skill_id}", tag = "skills", operation_id = "get_skill",
+    params(("skill_id" = String, Path, description = "The id of the skill")),
+    responses(
+        (status = 200, body = SkillInfo, headers(("ETag" = String))),
+        (status = 304, description = "It is what `If-None-Match` says"),
+    )
+)]
+pub(super) async fn get(
+    State(app): State<App>,
+    identity: Identity,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (tag, info) = match seen(&app, &id, &identity).await? {
+        Seen::Used(shelved) => {
+            let ready = app.prepared(&shelved).await?;
+            (ready.etag.clone(), ready.info.clone())
+        }
+        Seen::Waiting(revision, version) => {
+            let tag = etag(revision, version.tree_digest);
+            let contents = app.registry().store().contents(&version).await?;
+            let info = heavy(contents.bytes(), move || {
+                let info = SkillInfo::new(None, revision, &version, SkillDocument::of(&contents)?);
+                serde_json::to_vec(&info).map_err(Problem::broken)
+            });
+            (tag, info.await??.into())
+        }
+    };
+    if is_known(&headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    }
+    Ok(([(CONTENT_TYPE, JSON), (ETAG, tag)], info).into_response())
+}
+
+/// The files of a skill.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ResourceList {
+    skill_id: String,
+    version_number: u64,
+    resources: Vec<ResourceEntry>,
+}
+
+/// A file of a skill.
+#[derive(Debug, Serialize, ToSchema)]
+struct ResourceEntry {
+    /// What it is called, in the address too.
+    name: String,
+    description: String,
+    /// Where it is in the skill's folder.
+    path: Option<String>,
+    /// Whether it is among the skill's scripts.
+    is_script: bool,
+}
+
+/// Which version is meant.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichVersion {
+    /// The number of a version; without it, the active one.
+    version: Option<Whole>,
+}
+
+async fn document(
+    app: &App,
+    identity: &Identity,
+    id: &str,
+    which: &WhichVersion,
+) -> Result<(u64, SkillDocument), Problem> {
+    let version = seen(app, id, identity).await?.version(app, which.version).await?;
+    Ok((version.number, document_of(app, &version).await?.0))
+}
+
+/// The document of a version, and of how many bytes it is made.
+pub(in crate::routes) async fn document_of(
+    app: &App,
+    version: &Version,
+) -> Result<(SkillDocument, usize), Problem> {
+    let contents = app.registry().store().contents(version).await?;
+    let bytes = contents.bytes();
+    Ok((heavy(bytes, move || SkillDocument::of(&contents)).await??, bytes))
+}
+
+/// The files of a skill, without what they hold.
+#[utoipa::path(
+    get, path = "/skills/{skill_id}/resources", tag = "skills", operation_id = "list_resources",
+    params(("skill_id" = String, Path, description = "The id of the skill"), WhichVersion),
+    responses((status = 200, body = ResourceList))
+)]
+pub(super) async fn resources(
+    State(app): State<App>,
+    identity: Identity,
+    Path(id): Path<String>,
+    Query(which): Query<WhichVersion>,
+) -> Result<Json<ResourceList>, Problem> {
+    let (version_number, document) = document(&app, &identity, &id, &which).await?;
+    let entry = |is_script| {
+        move |file: DocumentFile| {
+            let DocumentFile { name, description, path, .. } = file;
+            ResourceEntry { name, description, path, is_script }
+        }
+    };
+    let scripts = document.scripts.into_iter().map(entry(true));
+    let resources = document.resources.into_iter().map(entry(false)).chain(scripts).collect();
+    Ok(Json(ResourceList { skill_id: id, version_number, resources }))
+}
+
+/// A file of a skill, with what it holds.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ResourceContent {
+    skill_id: String,
+    resource_name: String,
+    version_number: u64,
+    path: Option<String>,
+    /// What it holds; base64 if `encoding` says so.
+    content: String,
+    encoding: Encoding,
+}
+
+/// What a file of a skill holds, or a resource that its frontmatter holds. Counts as a detail.
+#[utoipa::path(
+    get, path = "/skills/{skill_id}/resources/{resource_name}", tag = "skills",
+    operation_id = "get_resource",
+    params(
+        ("skill_id" = String, Path, description = "The id of the skill"),
+        ("resource_name" = String, Path, description = "The name of the resource, or its path with `/` as `%2F`"),
+        WhichVersion, Asker
+    ),
+    responses(
+        (status = 200, body = ResourceContent),
+        (status = 409, description = "It is made when a session asks for it", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resource(
+    State(app): State<App>,
+    identity: Identity,
+    Path((id, name)): Path<(String, String)>,
+    Query(which): Query<WhichVersion>,
+    Query(asker): Query<Asker>,
+) -> Result<Response, Problem> {
+    asker.check()?;
+    let (version_number, document) = document(&app, &identity, &id, &which).await?;
+    let files = || document.resources.iter().chain(&document.scripts);
+    let by_name = files().find(|file| file.name == name);
+    let file = by_name.or_else(|| files().find(|file| file.path.as_deref() == Some(&name)));
+    let inline = document.resource_configs.iter().find(|config| config.name == name);
+    let (path, content, encoding) = match (file, inline) {
+        (Some(DocumentFile { content: Some(content), path, encoding, .. }), _) => {
+            (path.clone(), content.clone(), *encoding)
+        }
+        (_, Some(config)) if config.content.is_some() => {
+            (None, config.content.clone().unwrap_or_default(), Encoding::default())
+        }
+        (_, Some(config)) if config.file.is_some() => {
+            let meant = files().find(|file| file.path == config.file);
+            let missing = || unknown(&name, &document);
+            let file = meant.ok_or_else(missing)?;
+            let content = file.content.clone().ok_or_else(missing)?;
+            (file.path.clone(), content, file.encoding)
+        }
+        (_, Some(config)) if config.dynamic || config.method.is_some() => {
+            return Err(dynamic(&name));
+        }
+        _ => return Err(unknown(&name, &document)),
+    };
+    let bytes = content.len();
+    let given = (bytes as u64, content.as_str());
+    counted(&app, &identity, UsageKind::Detail, &id, version_number, &asker, given).await?;
+    let (skill_id, resource_name) = (id, name);
+    let resource =
+        ResourceContent { skill_id, resource_name, version_number, path, content, encoding };
+    json_of(bytes, resource).await
+}
+
+fn dynamic(name: &str) -> Problem {
+    let message = format!(
+        "'{}' is made when it is asked for, and only in a session: make one with POST \
+         /api/v1/sessions, load the skill there, and ask for the resource with a call",
+        name.escape_debug()
+    );
+    Problem::new(409, "resource_is_dynamic", message)
+}
+
+fn unknown(name: &str, document: &SkillDocument) -> Problem {
+    let files = document.resources.iter().chain(&document.scripts).map(|file| file.name.as_str());
+    let configs = document.resource_configs.iter().map(|config| config.name.as_str());
+    let names: Vec<&str> = files.chain(configs).collect();
+    let shown: String = name.chars().take(200).collect();
+    let message =
+        format!("Unknown resource: {}. Available: {}", shown.escape_debug(), names.join(", "));
+    Problem::new(404, "resource_not_found", message)
+}
