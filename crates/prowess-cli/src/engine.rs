@@ -1,15 +1,15 @@
-//! The engine on its embedded defaults: sessions and content in Prowess' own home.
+//! The engine, with skills, words, tools and sessions as the configuration says.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use prowess_catalog::{Catalog, FileContent, Snapshot};
+use prowess_catalog::{Catalog, Snapshot};
 use prowess_runtime::{Dialect, Runtime, RuntimeBuilder, Settings};
-use prowess_store::SqliteSessions;
 
 use crate::cli::{CatalogArgs, DialectArgs};
 use crate::finder::Finder;
+use crate::store::{OpenStore, StorePlace};
 use crate::terminal::safe_line;
 use crate::tokens;
 use crate::toolkits::Toolkits;
@@ -59,39 +59,15 @@ fn beside(config: Option<&Path>, word: String) -> String {
     }
 }
 
-/// Sessions and content in Prowess' own home.
-struct Stores {
-    sessions: SqliteSessions,
-    content: FileContent,
-}
-
-impl Stores {
-    fn open(home: &Path) -> anyhow::Result<Self> {
-        let database = home.join("prowess.db");
-        let sessions = SqliteSessions::open(&database)
-            .with_context(|| format!("cannot open {}", database.display()))?;
-        Ok(Self { sessions, content: FileContent::new(home) })
-    }
-
-    fn give(self, engine: RuntimeBuilder) -> RuntimeBuilder {
-        engine.sessions(Arc::new(self.sessions)).content(Arc::new(self.content))
-    }
-}
-
-/// What an engine on its embedded defaults is made of.
+/// What an engine is made of.
 pub(crate) struct Parts {
     pub(crate) finder: Finder,
     pub(crate) home: PathBuf,
     pub(crate) catalog: Catalog,
     pub(crate) dialect: Dialect,
     pub(crate) settings: Settings,
-    pub(crate) equipment: Equipment,
-}
-
-/// What an engine has besides its skills and words: sessions, content, tools.
-pub(crate) struct Equipment {
     pub(crate) toolkits: Toolkits,
-    stores: Stores,
+    pub(crate) store: StorePlace,
 }
 
 impl Parts {
@@ -104,18 +80,19 @@ impl Parts {
             dialect(&finder, asked.and_then(|asked| asked.dialect.as_deref()))?;
         let home = finder.home.clone().context("there is no home; set PROWESS_HOME")?;
         let toolkits = Toolkits::open(&finder, &home)?;
+        let store = StorePlace::find(&finder)?;
         let catalog = finder.refreshed();
-        let equipment = Equipment { toolkits, stores: Stores::open(&home)? };
-        Ok(Self { finder, home, catalog, dialect, settings, equipment })
+        Ok(Self { finder, home, catalog, dialect, settings, toolkits, store })
     }
 }
 
-impl Equipment {
-    /// Gives all of it to an engine.
-    pub(crate) fn give(self, engine: RuntimeBuilder) -> RuntimeBuilder {
-        let engine = self.toolkits.give(self.stores.give(engine));
-        engine.token_counter(Arc::new(tokens::count))
-    }
+/// Gives an engine what it has besides its skills and words: sessions, content, tools.
+pub(crate) fn equip(
+    engine: RuntimeBuilder,
+    toolkits: Toolkits,
+    store: &OpenStore,
+) -> RuntimeBuilder {
+    toolkits.give(store.give(engine)).token_counter(Arc::new(tokens::count))
 }
 
 /// The engine, and what waits for it.
@@ -133,8 +110,9 @@ impl LocalEngine {
     }
 
     fn of(parts: Parts) -> anyhow::Result<Self> {
-        let Parts { finder, catalog, dialect, settings, equipment, .. } = parts;
-        let engine = equipment.give(Runtime::builder(catalog));
+        let Parts { finder, catalog, dialect, settings, toolkits, store, .. } = parts;
+        let store = finder.wait(store.open())?;
+        let engine = equip(Runtime::builder(catalog), toolkits, &store);
         let runtime = engine.dialect(dialect).settings(settings).build()?;
         Ok(Self { runtime, finder })
     }
@@ -142,7 +120,7 @@ impl LocalEngine {
     /// An engine for one call, which names its tool: all of them are there, because nobody pays for
     /// being told of them.
     pub(crate) fn for_call(mut parts: Parts) -> anyhow::Result<Self> {
-        let exec = &mut parts.equipment.toolkits.exec;
+        let exec = &mut parts.toolkits.exec;
         (exec.interactive, exec.workspace_exec) = (true, true);
         Self::of(parts)
     }
@@ -161,7 +139,7 @@ impl LocalEngine {
         change(&mut toolkits, &catalog.snapshot());
         let mut engine = Runtime::builder(catalog);
         if is_kept {
-            engine = Stores::open(&home)?.give(engine);
+            engine = finder.wait(StorePlace::find(&finder)?.open())?.give(engine);
         }
         let runtime = toolkits.give(engine).build()?;
         Ok(Self { runtime, finder })

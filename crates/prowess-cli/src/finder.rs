@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use prowess_catalog::{
-    Blocking, Catalog, CatalogSkill, Config, DirectorySource, Environment, Location, LookupError,
-    Reach, RemoteCache, RemoteSource, ResourceListing, ResourceScope, Root, RootOrigin, ScanLimits,
-    Snapshot, Source, Trust, UnusableSource, default_roots, label_of, variable_roots,
+    BUILT_IN, Blocking, Catalog, CatalogSkill, Config, DirectorySource, Environment, Location,
+    LookupError, Reach, RemoteCache, RemoteSource, ResourceListing, ResourceScope, Root,
+    RootOrigin, ScanLimits, Snapshot, Source, Trust, UnusableSource, default_roots, label_of,
+    variable_roots,
 };
 use prowess_format::Diagnostic;
+use prowess_server::Imports;
+use prowess_toolkits::BuiltInSkill;
 use serde_json::json;
 
 use crate::cli::CatalogArgs;
@@ -50,7 +53,7 @@ impl Finder {
         roots.extend(config.sources.iter().cloned());
         roots.extend(variable_roots(&environment));
         roots.extend(arguments.sources.iter().map(|path| Root::new(path, RootOrigin::Flag)));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self {
             config,
             roots,
@@ -74,8 +77,17 @@ impl Finder {
         folder.map(RemoteCache::new).context("there is no home; set PROWESS_CACHE_DIR")
     }
 
+    /// How a server fetches skills that are imported by URL.
+    pub(crate) fn imports(&self) -> anyhow::Result<Imports> {
+        let imports = Imports::new(self.cache()?).with_limits(self.config.remote);
+        Ok(imports.with_reach(self.reach.clone()))
+    }
+
     /// The source at a root, if it is a URL or a file; a folder is not.
     pub(crate) fn remote(&self, root: &Root) -> anyhow::Result<Option<RemoteSource>> {
+        if root.url() == Some(BUILT_IN) {
+            return Ok(None);
+        }
         let path = match root.url() {
             Some(_) => root.path.clone(),
             None => self.folder.join(&root.path),
@@ -98,6 +110,9 @@ impl Finder {
     }
 
     fn source(&self, root: &Root) -> Arc<dyn Source> {
+        if root.url() == Some(BUILT_IN) {
+            return Arc::new(BuiltInSkill::source(BuiltInSkill::ALL));
+        }
         match self.remote(root) {
             Ok(Some(source)) => return Arc::new(source),
             Ok(None) => {}

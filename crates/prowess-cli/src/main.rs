@@ -2,6 +2,7 @@
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod built_in;
 mod cli;
 mod commands;
 mod deliver;
@@ -12,6 +13,8 @@ mod progress;
 mod replay;
 mod report;
 mod source_file;
+mod store;
+mod telemetry;
 mod terminal;
 mod tokens;
 mod toolkits;
@@ -27,6 +30,9 @@ use cli::{Cli, Command};
 use finder::Form;
 use prowess_catalog::{ConfigError, InvalidReach, RemoteError};
 use prowess_runtime::{InvalidSettings, RuntimeError, StoreError};
+use prowess_server::telemetry::InvalidTelemetrySettings;
+use prowess_server::{InvalidServerSettings, ServerError};
+use prowess_store::KeyError;
 use prowess_toolkits::{
     InvalidArtifactSettings, InvalidExecSettings, InvalidFilesSettings, InvalidWorkspaceSettings,
 };
@@ -85,6 +91,9 @@ fn main() -> ExitCode {
         Command::Cache(arguments) => commands::cache::run(&arguments),
         Command::Artifacts(arguments) => commands::artifacts::run(&arguments.command),
         Command::Session(arguments) => commands::session::run(&arguments.command),
+        Command::Skills(arguments) => commands::skills::run(&arguments),
+        Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Keys(arguments) => commands::keys::run(&arguments.command),
         Command::Rules(arguments) => commands::rules::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
@@ -121,10 +130,18 @@ fn named(error: &anyhow::Error) -> (&'static str, Outcome) {
     if let Some(error) = error.downcast_ref::<ArtifactError>() {
         return (error.code(), Outcome::Findings);
     }
+    if let Some(error) = error.downcast_ref::<ServerError>() {
+        return (error.code(), Outcome::Findings);
+    }
+    if let Some(error) = error.downcast_ref::<KeyError>() {
+        return (error.code(), Outcome::Findings);
+    }
     let is_config = error.is::<InvalidExecSettings>()
         || error.is::<InvalidFilesSettings>()
         || error.is::<InvalidWorkspaceSettings>()
-        || error.is::<InvalidArtifactSettings>();
+        || error.is::<InvalidArtifactSettings>()
+        || error.is::<InvalidServerSettings>()
+        || error.is::<InvalidTelemetrySettings>();
     if is_config || error.is::<InvalidSettings>() || error.is::<InvalidReach>() {
         return ("invalid_config", Outcome::Usage);
     }

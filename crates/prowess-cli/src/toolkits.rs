@@ -8,7 +8,8 @@ use prowess_catalog::Config;
 use prowess_runtime::{CommandRunner, RuntimeBuilder};
 use prowess_toolkits::{
     ArtifactSettings, ExecSettings, ExecToolkit, ExecutorChoice, FilesSettings, FilesToolkit,
-    WorkspaceSettings,
+    InvalidSqlSettings, JiraSettings, JiraToolkit, SqlSettings, SqlToolkit, WorkspaceSettings,
+    XlsxSettings, XlsxToolkit,
 };
 use prowess_workspace::{
     ArtifactStore, ContainerExecutor, ContainerSettings, Executor, LocalExecutor, Tier, Watcher,
@@ -26,19 +27,26 @@ pub(crate) struct Toolkits {
     executor: Arc<dyn Executor>,
     pub(crate) watcher: Option<Watcher>,
     files: FilesSettings,
+    sql: Option<SqlToolkit>,
+    xlsx: XlsxSettings,
     artifacts: Arc<dyn ArtifactStore>,
     max_artifact_bytes: u64,
+    jira: JiraToolkit,
 }
 
 impl Toolkits {
     /// As the user's own `prowess.toml` says.
     pub(crate) fn open(finder: &Finder, home: &Path) -> anyhow::Result<Self> {
-        let own = own_config(finder, home, &["exec", "files", "workspace", "artifacts"])?;
+        let sections = ["exec", "files", "sql", "jira", "xlsx", "workspace", "artifacts"];
+        let own = own_config(finder, home, &sections)?;
         let place = || place(&own);
         let workspace = WorkspaceSettings::from_table(own.workspace.clone()).with_context(place)?;
         Ok(Self {
+            jira: open_jira(&own)?,
             exec: ExecSettings::from_table(own.exec.clone()).with_context(place)?,
             files: FilesSettings::from_table(own.files.clone()).with_context(place)?,
+            sql: open_sql(&own, home)?,
+            xlsx: XlsxSettings::from_table(own.xlsx.clone()).with_context(place)?,
             workspaces: Workspaces::new(workspaces_folder(home)).with_limits(workspace.limits),
             artifacts: open_artifacts(&own, home)?,
             executor: Arc::new(local(Tier::T2)),
@@ -74,11 +82,54 @@ impl Toolkits {
     /// Gives the tools to an engine.
     pub(crate) fn give(self, engine: RuntimeBuilder) -> RuntimeBuilder {
         let (exec, commands) = (self.exec(), self.commands());
+        let sql = self.sql.map(|sql| sql.with_artifacts(self.artifacts.clone()));
+        let xlsx = XlsxToolkit::new(self.workspaces.clone())
+            .with_artifacts(self.artifacts.clone())
+            .with_settings(self.xlsx);
         let files = FilesToolkit::new(self.workspaces)
             .with_artifacts(self.artifacts)
             .with_settings(self.files);
-        engine.toolkit(Arc::new(exec)).toolkit(Arc::new(files)).commands(commands)
+        let engine = engine.toolkit(Arc::new(exec)).toolkit(Arc::new(files));
+        let engine = engine.toolkit(Arc::new(self.jira)).toolkit(Arc::new(xlsx));
+        let engine = match sql {
+            Some(sql) => engine.toolkit(Arc::new(sql)),
+            None => engine,
+        };
+        engine.commands(commands)
     }
+}
+
+/// Jira, as the user's own `prowess.toml` and the environment say. It is not asked yet.
+fn open_jira(own: &Config) -> anyhow::Result<JiraToolkit> {
+    let settings = JiraSettings::from_table(own.jira.clone()).with_context(|| place(own))?;
+    match JiraToolkit::from_environment(settings.clone()) {
+        // The variables may be meant for another program.
+        Err(error) if !settings.is_about_a_jira() => {
+            let why = safe_line(&error.to_string());
+            anstream::eprintln!("Warning: {why}; Jira is not configured");
+            Ok(JiraToolkit::unconfigured(settings, &error))
+        }
+        jira => Ok(jira?),
+    }
+}
+
+/// The databases, as the user's own `prowess.toml` and the environment say. None is opened yet.
+fn open_sql(own: &Config, home: &Path) -> anyhow::Result<Option<SqlToolkit>> {
+    let place = || place(own);
+    let settings = SqlSettings::from_table(own.sql.clone()).with_context(place)?;
+    let settings = match settings.with_environment(|name| std::env::var_os(name)) {
+        // The variable may be meant for another program, and for a database that only that knows.
+        Err(error @ InvalidSqlSettings::DatabaseUrl { .. }) => {
+            anstream::eprintln!("Warning: {error}; there are no databases");
+            return Ok(None);
+        }
+        settings => settings?,
+    };
+    for warning in settings.warnings() {
+        anstream::eprintln!("Warning: {warning}");
+    }
+    let sql = SqlToolkit::new(settings, home)?.with_scratch(home.join("tmp"));
+    Ok(Some(sql))
 }
 
 /// The store of artifacts, as the user's own `prowess.toml` says: a project that was cloned from
@@ -155,17 +206,23 @@ pub(crate) fn own_config(
     if finder.is_own_config() {
         return Ok(finder.config.clone());
     }
-    let Config { path, exec, files, workspace, artifacts, chat, .. } = &finder.config;
+    let config = &finder.config;
     let tables = [
-        ("exec", exec),
-        ("files", files),
-        ("workspace", workspace),
-        ("artifacts", artifacts),
-        ("chat", chat),
+        ("exec", &config.exec),
+        ("files", &config.files),
+        ("sql", &config.sql),
+        ("workspace", &config.workspace),
+        ("artifacts", &config.artifacts),
+        ("jira", &config.jira),
+        ("xlsx", &config.xlsx),
+        ("chat", &config.chat),
+        ("server", &config.server),
+        ("store", &config.store),
+        ("telemetry", &config.telemetry),
     ];
     for (section, table) in tables {
         let is_left_out = sections.contains(&section) && !table.is_empty();
-        if let (Some(path), true) = (path, is_left_out) {
+        if let (Some(path), true) = (&config.path, is_left_out) {
             anstream::eprintln!(
                 "Warning: {}: [{section}] counts only in {}; it is left out",
                 safe_line(&path.display().to_string()),

@@ -35,6 +35,20 @@ fn text_shows_the_place_the_cause_and_the_remedy() {
 }
 
 #[test]
+fn the_built_in_skills_pass_the_strict_linter() {
+    let sandbox = Sandbox::new();
+    for skill in ["sql", "jira", "xlsx"] {
+        let folder = format!("{}/../../skills/{skill}", env!("CARGO_MANIFEST_DIR"));
+        let run = sandbox.prowess(&["lint", "--strict", &folder]);
+        assert_eq!(run.code, 0, "{}", run.text());
+        // What is no skill of Claude's is said, and is nothing to repair.
+        let is_clean =
+            run.stdout.contains("0 errors, 0 warnings") || run.stdout.contains("No findings");
+        assert!(is_clean && run.stdout.contains("in 1 skill."), "{skill}: {}", run.text());
+    }
+}
+
+#[test]
 fn text_in_the_words_of_each_profile() {
     let sandbox = flawed();
     for profile in ["spec", "claude-code", "deepagents"] {

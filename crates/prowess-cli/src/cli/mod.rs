@@ -4,6 +4,9 @@ mod artifacts;
 mod chat;
 mod engine;
 mod exec;
+mod keys;
+mod serve;
+mod skills;
 mod source;
 
 pub(crate) use artifacts::{ArtifactPlaceArgs, ArtifactsArgs, ArtifactsCommand};
@@ -13,6 +16,12 @@ pub(crate) use engine::{
     SessionCommand, SessionImportArgs, SessionShowArgs,
 };
 pub(crate) use exec::{ExecutorArgs, RunArgs, SandboxArgs, SandboxCheckArgs, SandboxCommand};
+pub(crate) use keys::{KeysArgs, KeysCommand};
+pub(crate) use serve::ServeArgs;
+pub(crate) use skills::{
+    DiffArgs, ImportRedisArgs, PullArgs, PushArgs, RegistryArgs, ServerKey, SkillsArgs,
+    SkillsCommand,
+};
 pub(crate) use source::{SourceAddArgs, SourceArgs, SourceCommand};
 
 use std::path::PathBuf;
@@ -89,6 +98,12 @@ pub(crate) enum Command {
     Artifacts(ArtifactsArgs),
     /// Show, import and end stored sessions.
     Session(SessionArgs),
+    /// Push, pull, compare and activate versions of skills in a registry.
+    Skills(SkillsArgs),
+    /// Serve skills and sessions over HTTP, for agents in any language.
+    Serve(ServeArgs),
+    /// Make, list and revoke keys of the service.
+    Keys(KeysArgs),
     /// List the rules of the linter, or explain one.
     Rules(RulesArgs),
     /// Print a completion script for a shell.
@@ -347,6 +362,9 @@ impl Command {
                 SessionCommand::Show(arguments) => arguments.json,
                 SessionCommand::Import(arguments) => arguments.json,
             },
+            Self::Skills(arguments) => arguments.command.json(),
+            Self::Serve(arguments) => arguments.json,
+            Self::Keys(arguments) => arguments.command.json(),
             Self::Rules(arguments) => arguments.json,
             Self::Completions(_) | Self::Man(_) => false,
         })

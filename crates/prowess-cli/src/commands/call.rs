@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<Outcome> {
         }
     };
     let mut parts = Parts::open(&arguments.catalog, Some(&arguments.dialect))?;
-    parts.equipment.toolkits.run_by(&arguments.executor, Tier::T2, Ready::No);
+    parts.toolkits.run_by(&arguments.executor, Tier::T2, Ready::No);
     let engine = LocalEngine::for_call(parts)?;
     let call = ToolCall::new(uuid::Uuid::now_v7().to_string(), &arguments.tool, parsed);
     let id = call.id.clone();

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use anstream::stdout;
-use prowess_catalog::{LeftOutReason, Precedence, ResourceScope, Snapshot};
+use prowess_catalog::{Catalog, LeftOutReason, Precedence, ResourceScope, Snapshot};
 use prowess_format::{Code, Diagnostic, Level};
+use prowess_runtime::{AgentName, Runtime, SessionKey};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -14,11 +15,14 @@ use crate::finder::{Finder, origin};
 use crate::progress;
 use crate::report::{self, Report, Section};
 use crate::terminal::safe_line;
+use crate::toolkits::Toolkits;
 
 pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
     let finder = Finder::new(&arguments.catalog)?;
-    let snapshot = finder.snapshot();
+    let catalog = finder.refreshed();
+    let snapshot = catalog.snapshot();
     let mut diagnostics = snapshot.diagnostics().to_vec();
+    diagnostics.extend(unbound(&finder, catalog)?);
     diagnostics
         .extend(progress::while_showing("Looking at files", || left_out(&finder, &snapshot)));
     let errors = diagnostics.iter().filter(|found| found.level == Level::Error).count();
@@ -76,6 +80,15 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
     let report = Report { sections, skills, ..Report::default() };
     report::print(&report, Format::Text)?;
     Ok(outcome)
+}
+
+/// A finding for everything that keeps a skill from being used because it cannot be bound.
+fn unbound(finder: &Finder, catalog: Catalog) -> anyhow::Result<Vec<Diagnostic>> {
+    let Some(home) = &finder.home else { return Ok(Vec::new()) };
+    let engine = Toolkits::open(finder, home)?.give(Runtime::builder(catalog)).build()?;
+    let (session, agent) = (SessionKey::new("prowess", "doctor", "doctor")?, AgentName::default());
+    let quarantined = finder.wait(engine.quarantined(&session, &agent));
+    Ok(quarantined.into_iter().flat_map(|it| it.diagnostics).collect())
 }
 
 /// A finding for every file in the folder of a skill that is no resource of it, and for every

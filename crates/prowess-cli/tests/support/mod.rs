@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod exec;
 pub(crate) mod provider;
 pub(crate) mod terminal;
+pub(crate) mod typist;
 
 use std::fs;
 use std::io::Write;

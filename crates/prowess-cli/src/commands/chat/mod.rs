@@ -37,15 +37,17 @@ use self::talk::{Talk, fresh, last_session};
 use self::turn::Committed;
 use crate::Outcome;
 use crate::cli::ChatArgs;
-use crate::engine::Parts;
+use crate::engine::{Parts, equip};
 use crate::finder::{Finder, Form, complain};
+use crate::store::OpenStore;
+use crate::telemetry::{Log, Observed, observe};
 use crate::terminal::safe_line;
 use crate::toolkits::{Ready, own_config};
 
 pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
     let form = Form::of_flag(arguments.json);
     let mut parts = Parts::open(&arguments.catalog, Some(&arguments.dialect))?;
-    parts.equipment.toolkits.run_by(&arguments.executor, Tier::T2, Ready::AsSet);
+    parts.toolkits.run_by(&arguments.executor, Tier::T2, Ready::AsSet);
     let (home, catalog) = (parts.home.clone(), parts.catalog.clone());
     let settings = settings(&parts.finder, &home)?;
     let choice = match choose(arguments, settings.clone()) {
@@ -57,9 +59,11 @@ pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
         Err(failure) => return refuse(&failure, form),
     };
     let committed = Committed::default();
-    let agent = agent(parts, model, &choice.system, settings, &committed)?;
+    let observed = observe(&parts.finder, &home, Log::Nowhere)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let store = runtime.block_on(parts.store.open())?;
+    let agent = agent(parts, &store, model, &choice.system, settings, &committed, &observed)?;
     let Some(session) = runtime.block_on(session(arguments, &agent))? else {
         let message = "there is no conversation to go on with yet; begin one without --continue";
         complain("unknown_session", message, form)?;
@@ -96,6 +100,7 @@ pub(crate) fn run(arguments: &ChatArgs) -> anyhow::Result<Outcome> {
     };
     // What was acknowledged is stored; nobody waits for the rest.
     runtime.shutdown_background();
+    observed.end();
     outcome
 }
 
@@ -110,17 +115,19 @@ fn settings(finder: &Finder, home: &Path) -> anyhow::Result<ChatSettings> {
 /// The agent on the engine that all commands use.
 fn agent(
     parts: Parts,
+    store: &OpenStore,
     model: ProviderModel,
     system: &str,
     chat: ChatSettings,
     committed: &Committed,
+    observed: &Observed,
 ) -> anyhow::Result<Agent> {
-    let Parts { catalog, dialect, settings, equipment, .. } = parts;
+    let Parts { catalog, dialect, settings, toolkits, .. } = parts;
     let sink = Arc::clone(committed);
     let sink = move |_: &SessionKey, event: &Event| {
         sink.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
     };
-    let commands = equipment.toolkits.commands();
+    let commands = toolkits.commands();
     let skills = SkillsMiddleware::new(catalog)
         .with_dialect(dialect)
         .with_settings(settings)
@@ -133,7 +140,7 @@ fn agent(
         .middleware(skills)
         // A run waits until what happened was shown.
         .limits(chat.limits.with_event_buffer(1))
-        .engine(|engine| equipment.give(engine).sink(Arc::new(sink)));
+        .engine(|engine| observed.give(equip(engine, toolkits, store).sink(Arc::new(sink))));
     if chat.code_blocks == CodeBlocks::Run {
         agent = agent.middleware(CodeBlocksMiddleware::new(commands));
     }

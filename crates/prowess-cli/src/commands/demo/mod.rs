@@ -117,7 +117,8 @@ impl Demo {
         let dialect = &setting.dialect;
         let session = "demo".parse()?;
         let workshop = Workshop::new(&session)?;
-        let commands = workshop.toolkit(&setting.executor);
+        let (exec, sql) = (workshop.exec(&setting.executor), workshop.sql()?);
+        let sheets = workshop.sheets();
         let catalog: Catalog = shop::catalog();
         let snapshot = catalog.refresh().await;
         let settings: Settings = dialect
@@ -136,7 +137,8 @@ impl Demo {
             // The run waits until what happened was shown.
             .limits(RunLimits::default().with_event_buffer(1))
             .engine(|engine| {
-                engine.token_counter(Arc::new(tokens::count)).toolkit(commands).sink(Arc::new(
+                let engine = engine.toolkit(exec).toolkit(sql).toolkit(sheets);
+                engine.token_counter(Arc::new(tokens::count)).sink(Arc::new(
                     move |_: &SessionKey, event: &Event| {
                         sink.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
                     },

@@ -11,13 +11,15 @@ use serde_json::{Map, Value, json};
 
 use super::meter::Meter;
 use super::ran::told;
-use super::shop::{DOC, NUMBERS, REFUNDS, telltale};
+use super::shop::{DOC, NUMBERS, REFUNDS, SHEETS, SQL, telltale};
 
 /// What the user says, a turn each.
-pub(super) const TURNS: [&str; 3] = [
+pub(super) const TURNS: [&str; 5] = [
     "Order 1042 came in pieces. Please pay it back.",
     "1057 as well: its lid is missing. That was the last refund for today.",
     "For the quiz on our parcels: what are the first ten Fibonacci numbers?",
+    "How many customers do we have?",
+    "Please put that into a spreadsheet.",
 ];
 
 /// What the model is told first.
@@ -34,10 +36,16 @@ enum Act {
     Unload,
     Load(&'static str),
     Run,
+    Query,
+    Sheet,
     /// Its last word of a turn.
     Answer,
     /// The same, about what has come of a run.
     Tell,
+    /// The same, about what the database has answered.
+    Count,
+    /// The same, about the workbook.
+    Hand,
 }
 
 impl Act {
@@ -47,13 +55,17 @@ impl Act {
             Self::Find(_) | Self::Pay(_) | Self::Propose(..) => Some(REFUNDS),
             Self::Load(skill) => Some(skill),
             Self::Run => Some(NUMBERS),
-            Self::ReadDoc | Self::Unload | Self::Answer | Self::Tell => None,
+            Self::Query => Some(SQL),
+            Self::Sheet => Some(SHEETS),
+            Self::ReadDoc | Self::Unload | Self::Answer | Self::Tell | Self::Count | Self::Hand => {
+                None
+            }
         }
     }
 }
 
 /// The steps of all turns.
-const STEPS: [(&str, Act); 12] = [
+const STEPS: [(&str, Act); 18] = [
     ("A refund: there is a skill for that.", Act::Find(1042)),
     ("The skill points to a doc. I read only that one.", Act::ReadDoc),
     ("It is not much money. I simply pay it.", Act::Pay(1042)),
@@ -66,6 +78,12 @@ const STEPS: [(&str, Act); 12] = [
     ("I could guess them. There is a skill, too.", Act::Load(NUMBERS)),
     ("It says what to run. The sandbox is the place for it.", Act::Run),
     ("", Act::Tell),
+    ("The database knows. There is a skill for it.", Act::Load(SQL)),
+    ("Its text shows the tables. One query is enough.", Act::Query),
+    ("", Act::Count),
+    ("A workbook: that is a skill as well.", Act::Load(SHEETS)),
+    ("One sheet, with the question and the answer.", Act::Sheet),
+    ("", Act::Hand),
 ];
 
 const LOAD_AGAIN: &str = "The skill's text is gone, so I load it again.";
@@ -88,12 +106,21 @@ struct Player {
     calls: usize,
     /// The skills that were loaded at some time.
     loaded: Vec<&'static str>,
+    /// What the database has answered.
+    customers: Option<u64>,
     meter: Meter,
 }
 
 impl Player {
     fn new(dialect: Dialect) -> Self {
-        Self { dialect, at: 0, calls: 0, loaded: Vec::new(), meter: Meter::default() }
+        Self {
+            dialect,
+            at: 0,
+            calls: 0,
+            loaded: Vec::new(),
+            customers: None,
+            meter: Meter::default(),
+        }
     }
 
     fn reply(&mut self, request: &ModelRequest) -> Result<Reply, ModelError> {
@@ -110,6 +137,19 @@ impl Player {
         }
         let text = match act {
             Act::Tell => last_result(request).map(told).unwrap_or_default(),
+            Act::Count => {
+                self.customers = last_result(request).and_then(counted);
+                match self.customers {
+                    Some(customers) => format!("You have {customers} customers in the database."),
+                    None => "The database has not told how many there are.".to_owned(),
+                }
+            }
+            Act::Hand => match last_result(request) {
+                Some(made) if made.starts_with("Created ") => {
+                    format!("It is in {SHEET} until this demo ends.")
+                }
+                _ => "There is no workbook: the tool says why.".to_owned(),
+            },
             _ => said.to_owned(),
         };
         parts.push(Part::Text { text });
@@ -123,7 +163,14 @@ impl Player {
             Act::ReadDoc => calls.push(self.read_doc()),
             Act::Unload => calls.extend(self.own("unload_skill", &json!({"skill": REFUNDS}))),
             Act::Run => calls.push(run()),
-            Act::Load(_) | Act::Answer | Act::Tell => {}
+            Act::Query => {
+                calls.push((
+                    "sql_query".to_owned(),
+                    json!({"query": "SELECT COUNT(*) FROM customers"}),
+                ));
+            }
+            Act::Sheet => calls.push(sheet(self.customers)),
+            Act::Load(_) | Act::Answer | Act::Tell | Act::Count | Act::Hand => {}
         }
         for (tool, arguments) in calls {
             self.calls += 1;
@@ -189,6 +236,22 @@ fn run() -> (String, Value) {
     ("skill_run".to_owned(), arguments)
 }
 
+/// Where the workbook is put.
+const SHEET: &str = "out/customers.xlsx";
+
+/// A workbook of the question and the answer.
+fn sheet(customers: Option<u64>) -> (String, Value) {
+    let rows = json!([["Question", "Answer"], ["How many customers do we have?", customers]]);
+    let sheets = json!([{"name": "Customers", "header": true, "rows": rows}]);
+    ("xlsx_create".to_owned(), json!({"path": SHEET, "sheets": sheets}))
+}
+
+/// The number in a table of one row and one column.
+fn counted(content: &str) -> Option<u64> {
+    let cell = |line: &str| line.trim().trim_matches('|').trim().parse().ok();
+    content.lines().find_map(cell)
+}
+
 /// Whether the text of a skill is in a request, wherever it stands.
 fn holds(request: &ModelRequest, skill: &str) -> bool {
     let line = telltale(skill);
@@ -210,7 +273,7 @@ mod tests {
     #[test]
     fn a_skill_is_known_by_a_line_of_its_body() {
         let request = |system: &str| ModelRequest::new([]).with_system(system);
-        for skill in [REFUNDS, NUMBERS] {
+        for skill in [REFUNDS, NUMBERS, SQL, SHEETS] {
             assert!(telltale(skill).len() > 20, "{}", telltale(skill));
             assert!(holds(&request(&format!("# Text\n{}\n", telltale(skill))), skill));
             assert!(!holds(&request("loaded: refunds, python-math"), skill));

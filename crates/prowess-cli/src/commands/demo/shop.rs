@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prowess_catalog::{Catalog, MemoryFile, MemorySource};
 use prowess_runtime::{Tool, ToolDeclaration, ToolOutcome, tool_fn};
+use prowess_toolkits::BuiltInSkill;
 use serde_json::{Value, json};
 
 /// The skill that the demo is about…
@@ -13,6 +14,9 @@ pub(super) const REFUNDS: &str = "refunds";
 pub(super) const DOC: &str = "references/limits.md";
 /// The skill that has something to run.
 pub(super) const NUMBERS: &str = "python-math";
+/// Skills that come with the program, with tools of their own.
+pub(super) const SQL: &str = "write_sql";
+pub(super) const SHEETS: &str = "xlsx";
 
 /// A file that stands among the examples.
 macro_rules! example {
@@ -41,13 +45,27 @@ pub(super) fn catalog() -> Catalog {
     let add = |source: MemorySource, (folder, path, text): (&str, &str, &str)| {
         source.with_file(folder, path, MemoryFile::new(text))
     };
-    Catalog::builder().source(FILES.into_iter().fold(MemorySource::new("demo"), add)).build()
+    let built_in: Vec<BuiltInSkill> = built_in().copied().collect();
+    Catalog::builder()
+        .source(BuiltInSkill::source(&built_in))
+        .source(FILES.into_iter().fold(MemorySource::new("demo"), add))
+        .build()
+}
+
+/// The skills of the program that the demo uses.
+fn built_in() -> impl Iterator<Item = &'static BuiltInSkill> {
+    BuiltInSkill::ALL.iter().filter(|skill| [SQL, SHEETS].contains(&skill.name))
 }
 
 /// A line by which one knows that the text of a skill is there.
 pub(super) fn telltale(skill: &str) -> &'static str {
-    let text = FILES.iter().find(|(folder, path, _)| (*folder, *path) == (skill, "SKILL.md"));
-    text.and_then(|(_, _, text)| text.lines().rfind(|line| !line.is_empty())).unwrap_or_default()
+    let own = FILES.iter().find(|(folder, path, _)| (*folder, *path) == (skill, "SKILL.md"));
+    let of_program = || {
+        let skill = built_in().find(|it| it.name == skill)?;
+        skill.files.first().and_then(|(_, bytes)| std::str::from_utf8(bytes).ok())
+    };
+    let text = own.map(|(_, _, text)| *text).or_else(of_program);
+    text.and_then(|text| text.lines().rfind(|line| !line.is_empty())).unwrap_or_default()
 }
 
 /// What the shop has paid, and what it has been asked to pay.

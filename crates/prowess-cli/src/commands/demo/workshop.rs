@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use prowess_runtime::SessionKey;
-use prowess_toolkits::ExecToolkit;
+use prowess_toolkits::{ExecToolkit, InvalidSqlSettings, SqlSettings, SqlToolkit, XlsxToolkit};
 use prowess_workspace::{LocalExecutor, WorkspaceId, Workspaces};
 
 /// A folder for the workspace of one session; both go with this.
@@ -12,7 +12,7 @@ pub(super) struct Workshop {
     workspaces: Workspaces,
     id: WorkspaceId,
     /// Goes last, when the workspace is gone.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Workshop {
@@ -23,13 +23,25 @@ impl Workshop {
         Ok(Self {
             workspaces: Workspaces::new(folder.path().join("workspaces")),
             id: WorkspaceId::new(session.app(), session.user(), session.session()),
-            _folder: folder,
+            folder,
         })
     }
 
-    /// The tool that runs commands here.
-    pub(super) fn toolkit(&self, executor: &LocalExecutor) -> Arc<ExecToolkit> {
+    /// What runs commands here.
+    pub(super) fn exec(&self, executor: &LocalExecutor) -> Arc<ExecToolkit> {
         Arc::new(ExecToolkit::new(self.workspaces.clone(), Arc::new(executor.clone())))
+    }
+
+    /// What asks the demo database, which is made here.
+    pub(super) fn sql(&self) -> Result<Arc<SqlToolkit>, InvalidSqlSettings> {
+        // Without any variable: the customers of the demo, and nobody else's.
+        let demo = SqlSettings::default().with_environment(|_| None)?;
+        Ok(Arc::new(SqlToolkit::new(demo, self.folder.path())?))
+    }
+
+    /// What makes workbooks here.
+    pub(super) fn sheets(&self) -> Arc<XlsxToolkit> {
+        Arc::new(XlsxToolkit::new(self.workspaces.clone()))
     }
 }
 
