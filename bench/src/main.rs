@@ -11,6 +11,13 @@ mod measure;
 mod remote;
 mod results;
 mod runtime;
+mod scale;
+mod serve;
+mod sql;
+// The tests kill and load servers in the same way, only less often.
+#[path = "../../crates/prowess-cli/tests/support/service/mod.rs"]
+mod service;
+mod xlsx;
 
 use std::process::ExitCode;
 
@@ -33,6 +40,10 @@ const BENCHES: &[Bench] = &[
     ("format", format::run),
     ("remote", remote::run),
     ("runtime", runtime::run),
+    ("scale", scale::run),
+    ("serve", serve::run),
+    ("sql", sql::run),
+    ("xlsx", xlsx::run),
 ];
 
 fn main() -> ExitCode {
