@@ -177,6 +177,7 @@ impl RuntimeBuilder {
             counter: self.counter,
             sessions,
             leased,
+            in_flight: Arc::default(),
             content: self.content,
             tools,
             handlers: HandlerTable::new(self.handlers),

@@ -130,8 +130,9 @@ impl Runtime {
     /// Carries out the calls of a step: those that change which skills are loaded in their order,
     /// the rest at the same time; commits all of them at once.
     ///
-    /// A call that was committed before is not carried out again: its result is given again. A call
-    /// without an id, or with the id of another call, is refused.
+    /// A call that was committed before is not carried out again: its result is given again, and
+    /// whoever sends it while it is being carried out waits for that. A call without an id, or with
+    /// the id of another call, is refused.
     pub async fn dispatch_batch(
         &self,
         session: &SessionKey,
@@ -176,7 +177,8 @@ impl Runtime {
             let batch = Batch { inner, session, agent, view, step: &step, calls, engine, layer };
             batch.run(stored).await
         });
-        self.holding(session, work).instrument(span).await
+        let work = self.holding(session, work);
+        inner.in_flight.during(session, agent, &calls, work).instrument(span).await
     }
 }
 

@@ -23,6 +23,7 @@ mod exposure;
 mod fork;
 mod gate;
 mod handlers;
+mod in_flight;
 mod interceptor;
 pub mod interop;
 mod invocation;

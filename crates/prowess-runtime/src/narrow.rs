@@ -78,6 +78,7 @@ impl Runtime {
             counter: Arc::clone(&inner.counter),
             sessions: Arc::clone(&inner.sessions),
             leased: inner.leased.clone(),
+            in_flight: Arc::clone(&inner.in_flight),
             content: Arc::clone(&inner.content),
             tools,
             handlers: inner.handlers.clone(),

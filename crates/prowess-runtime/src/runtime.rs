@@ -18,6 +18,7 @@ use crate::event::{Event, EventSink};
 use crate::fork::Forker;
 use crate::gate::{Declared, ToolTable};
 use crate::handlers::HandlerTable;
+use crate::in_flight::InFlight;
 use crate::interceptor::Interceptor;
 use crate::message::{Message, ToolCall};
 use crate::prompt::{TokenCounter, default_counter, least_characters, scope_of};
@@ -70,6 +71,8 @@ pub(crate) struct Inner {
     pub(crate) sessions: Arc<dyn SessionStore>,
     /// The same sessions, if others use them as well.
     pub(crate) leased: Option<Arc<LeasedSessions>>,
+    /// The calls that are being carried out.
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) content: Arc<dyn ContentStore>,
     pub(crate) tools: ToolTable,
     pub(crate) handlers: HandlerTable,

@@ -4,7 +4,9 @@ mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use prowess_catalog::Snapshot;
 use prowess_runtime::{
     AgentName, Blocked, Effect, EventKind, EventLevel, Intercepted, Interception, Interceptor,
@@ -304,6 +306,53 @@ async fn a_call_that_is_delivered_twice_at_once_is_committed_once() {
     assert_eq!(world.messages().await.len(), 2, "one call, one result");
     let kinds: Vec<EventKind> = world.events().iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::SkillsDiscovered, EventKind::SkillLoaded]);
+}
+
+/// A tool that counts how often it is called, and takes a while.
+fn slow(calls: &Arc<AtomicUsize>) -> Arc<dyn Tool> {
+    let calls = Arc::clone(calls);
+    tool_fn(declaration("slow"), move |_| {
+        let number = calls.fetch_add(1, Ordering::Relaxed) + 1;
+        async move {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            ToolOutcome::text(format!("run {number}"))
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_sent_again_while_it_runs_is_carried_out_once() {
+    let calls = Arc::default();
+    let tool = slow(&calls);
+    let world = Plan::new().change(move |builder| builder.tool(tool)).build();
+    let call = |id: &str| {
+        let call = prowess_runtime::ToolCall::new(id, "slow", json!({}));
+        world.runtime.dispatch(&world.session, &world.agent, call)
+    };
+    let outcomes = join_all((0..8).map(|_| call("same"))).await;
+    let contents: Vec<String> = outcomes.into_iter().map(|it| it.unwrap().content).collect();
+    assert_eq!(contents, ["run 1"; 8]);
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    // The control: calls of other ids do not wait for each other.
+    let began = tokio::time::Instant::now();
+    let others = ["a", "b", "c"].map(call);
+    join_all(others).await;
+    assert_eq!(calls.load(Ordering::Relaxed), 4);
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_given_up_does_not_keep_the_next_one_waiting() {
+    let calls = Arc::default();
+    let tool = slow(&calls);
+    let world = Plan::new().change(move |builder| builder.tool(tool)).build();
+    let call = || {
+        let call = prowess_runtime::ToolCall::new("same", "slow", json!({}));
+        world.runtime.dispatch(&world.session, &world.agent, call)
+    };
+    let given_up = tokio::time::timeout(Duration::from_secs(1), call()).await;
+    assert!(given_up.is_err());
+    assert_eq!(call().await.unwrap().content, "run 2");
 }
 
 #[tokio::test]
