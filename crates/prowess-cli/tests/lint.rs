@@ -48,6 +48,53 @@ fn the_built_in_skills_pass_the_strict_linter() {
     }
 }
 
+/// What would keep the engine from using a skill, as far as its folder tells (S13.1).
+#[test]
+fn what_a_skill_declares_is_checked_against_its_files_and_itself() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tools/there.md", "x");
+    sandbox.write(
+        "tools/SKILL.md",
+        "---
+name: tools
+description: Declares tools and resources. Use it in tests.
+tool_configs:
+  - name: good
+    script: there.md
+  - name: gone
+    script: scripts/gone.py
+  - name: outside
+    script: ../other/run.py
+  - name: many
+    script: there.md
+    args:
+      - name: count
+        type: integer
+        default: many
+resource_configs:
+  - name: notes
+    file: notes.md
+---
+Body.
+",
+    );
+    let run = sandbox.prowess(&["lint", "--json", "tools"]);
+    assert_eq!(run.code, 1, "{}", run.text());
+    let found = run.json()["diagnostics"].as_array().unwrap().clone();
+    let brief = |it: &serde_json::Value| {
+        (it["code"].as_str().unwrap().to_owned(), it["line"].as_u64().unwrap())
+    };
+    let errors = found.iter().filter(|it| it["level"] == "error").map(brief);
+    let expected = [
+        ("missing-config-file", 7),
+        ("missing-config-file", 9),
+        ("invalid-tool-config", 14),
+        ("missing-config-file", 18),
+    ];
+    let expected = expected.map(|(code, line)| (code.to_owned(), line));
+    assert_eq!(errors.collect::<Vec<_>>(), expected, "{}", run.text());
+}
+
 #[test]
 fn text_in_the_words_of_each_profile() {
     let sandbox = flawed();

@@ -1,8 +1,9 @@
 //! Tools, resources and MCP servers that a skill declares in its frontmatter.
 
+use crate::lint::Code;
 use crate::name::nearest_name;
 use crate::span::ByteRange;
-use crate::yaml::{Mapping, Node, Value};
+use crate::yaml::{Mapping, Node, NumberKind, Value};
 
 /// A tool that comes with a skill (`tool_configs`).
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,8 @@ pub struct ToolArgument {
     pub name: String,
     /// Its type. A string unless said otherwise.
     pub kind: ArgumentKind,
+    /// The type of what is in it, if it is an array that says so (`items`).
+    pub items: Option<ArgumentKind>,
     /// What it is for.
     pub description: String,
     /// Whether it must be given. False unless said otherwise.
@@ -42,6 +45,26 @@ pub struct ToolArgument {
     pub choices: Vec<Node>,
     /// Where it stands.
     pub range: ByteRange,
+}
+
+impl ToolArgument {
+    /// What it says of itself that cannot all be true.
+    fn contradiction(&self) -> Option<String> {
+        let kind = self.kind.as_str();
+        if self.items.is_some() && self.kind != ArgumentKind::Array {
+            return Some(format!("has 'items' and is no array but of type {kind}"));
+        }
+        if self.choices.iter().any(|choice| !self.kind.has(choice)) {
+            return Some(format!("has a choice in 'enum' that is no {kind}"));
+        }
+        let default = self.default.as_ref().filter(|it| !it.is_null())?;
+        if !self.kind.has(default) {
+            return Some(format!("has a default that is no {kind}"));
+        }
+        let is_choice = |choice: &Node| choice.value == default.value;
+        let is_none = !self.choices.is_empty() && !self.choices.iter().any(is_choice);
+        is_none.then(|| "has a default that is not in 'enum'".to_owned())
+    }
 }
 
 /// The type of a [`ToolArgument`].
@@ -86,6 +109,24 @@ impl ArgumentKind {
             Self::Boolean => "boolean",
             Self::Array => "array",
             Self::Object => "object",
+        }
+    }
+
+    /// Whether a value is of this type.
+    fn has(self, node: &Node) -> bool {
+        match &node.value {
+            Value::String(_) => self == Self::String,
+            Value::Number(number) => match number.kind() {
+                NumberKind::Signed(_) | NumberKind::Unsigned(_) => {
+                    matches!(self, Self::Integer | Self::Number)
+                }
+                NumberKind::Float(_) => self == Self::Number,
+                NumberKind::Unrepresentable => false,
+            },
+            Value::Bool(_) => self == Self::Boolean,
+            Value::Sequence(_) => self == Self::Array,
+            Value::Mapping(_) => self == Self::Object,
+            Value::Null => false,
         }
     }
 }
@@ -139,6 +180,18 @@ pub struct FileEntry {
 /// Receives what cannot be used as it is: where, what kind, and why.
 pub(crate) type Problems<'a> = dyn FnMut(ByteRange, Problem, String) + 'a;
 
+/// Something that keeps a tool or a resource from being what its author wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigProblem {
+    /// Its code.
+    pub code: Code,
+    /// Where it stands.
+    pub range: ByteRange,
+    /// What it is.
+    pub message: String,
+}
+
 /// What is wrong with a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
@@ -150,7 +203,8 @@ pub(crate) enum Problem {
 
 const TOOL_KEYS: &[&str] =
     &["name", "description", "method", "script", "args", "requires_skill_loaded"];
-const ARGUMENT_KEYS: &[&str] = &["name", "type", "description", "required", "default", "enum"];
+const ARGUMENT_KEYS: &[&str] =
+    &["name", "type", "items", "description", "required", "default", "enum"];
 const RESOURCE_KEYS: &[&str] = &["name", "description", "file", "content", "dynamic", "method"];
 const FILE_KEYS: &[&str] = &["name", "description", "file", "language"];
 const MCP_KEYS: &[&str] = &["server", "tools", "load_all"];
@@ -164,6 +218,9 @@ pub(crate) fn read_tool_configs(node: &Node, problems: &mut Problems<'_>) -> Vec
         if configs.iter().any(|config| config.name == name) {
             record.problem(problems, &format!("declares the tool '{name}' a second time"));
             continue;
+        }
+        if record.mapping.get("method").is_some() && record.mapping.get("script").is_some() {
+            record.problem(problems, "has a method and a script: leave out one of them");
         }
         let args = match record.mapping.get("args") {
             Some(args) => read_arguments(args, &format!("{}.args", record.place), problems),
@@ -192,27 +249,20 @@ fn read_arguments(node: &Node, list: &str, problems: &mut Problems<'_>) -> Vec<T
             record.problem(problems, &format!("declares the argument '{name}' a second time"));
             continue;
         }
-        let kind = record.text("type", problems).map_or(ArgumentKind::String, |word| {
-            ArgumentKind::parse(&word).unwrap_or_else(|| {
-                let known = "string, integer, number, boolean, array and object";
-                let place = record.mapping.get("type").map_or(record.range, |node| node.range);
-                problems(
-                    place,
-                    Problem::Invalid,
-                    format!("Argument type '{word}' is not known and is read as 'string'; known are {known}"),
-                );
-                ArgumentKind::String
-            })
-        });
-        arguments.push(ToolArgument {
-            kind,
+        let argument = ToolArgument {
+            kind: record.kind("type", problems).unwrap_or_default(),
+            items: record.kind("items", problems),
             description: record.text("description", problems).unwrap_or_default(),
             required: record.boolean("required", false, problems),
             default: record.mapping.get("default").cloned(),
             choices: record.list("enum", problems),
             range: record.range,
             name,
-        });
+        };
+        if let Some(wrong) = argument.contradiction() {
+            record.problem(problems, &wrong);
+        }
+        arguments.push(argument);
     }
     arguments
 }
@@ -242,6 +292,10 @@ pub(crate) fn read_resource_configs(
         if config.file.is_none() && config.content.is_none() && !config.dynamic {
             let lacks = format!("gives '{}' no content: set file, content or dynamic", config.name);
             record.problem(problems, &lacks);
+        } else if config.file.is_some() && config.content.is_some() {
+            record.problem(problems, "has a file and a content: leave out one of them");
+        } else if config.method.is_some() && !config.dynamic {
+            record.problem(problems, "has a method, which is used only with 'dynamic: true'");
         }
         configs.push(config);
     }
@@ -403,6 +457,19 @@ impl Record<'_> {
             problems(node.range, Problem::Invalid, message);
         }
         text
+    }
+
+    fn kind(&self, key: &str, problems: &mut Problems<'_>) -> Option<ArgumentKind> {
+        let word = self.text(key, problems)?;
+        let kind = ArgumentKind::parse(&word);
+        if kind.is_none() {
+            let place = self.mapping.get(key).map_or(self.range, |node| node.range);
+            let known = "string, integer, number, boolean, array and object";
+            let message =
+                format!("{}.{key}: there is no type '{word}'; there are {known}", self.place);
+            problems(place, Problem::Invalid, message);
+        }
+        kind
     }
 
     fn boolean(&self, key: &str, default: bool, problems: &mut Problems<'_>) -> bool {

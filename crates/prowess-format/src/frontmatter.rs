@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use crate::configs::{
-    FileEntry, McpToolConfig, ResourceConfig, ToolConfig, names, read_file_entries,
-    read_mcp_tool_configs, read_resource_configs, read_tool_configs,
+    ConfigProblem, FileEntry, McpToolConfig, Problem, ResourceConfig, ToolConfig, names,
+    read_file_entries, read_mcp_tool_configs, read_resource_configs, read_tool_configs,
 };
+use crate::lint::Code;
+use crate::span::ByteRange;
 use crate::tools::{ToolPattern, read_tools};
 use crate::yaml::{Mapping, Node, Value};
 
@@ -240,6 +242,29 @@ impl Frontmatter {
             .get("resource_configs")
             .map(|node| read_resource_configs(node, &mut |_, _, _| {}))
             .unwrap_or_default()
+    }
+
+    /// What of `tool_configs` and `resource_configs` cannot be used as it is, in the order of the
+    /// text. Keys that mean nothing are not among it.
+    pub fn config_problems(&self) -> Vec<ConfigProblem> {
+        let mut found = Vec::new();
+        let mut note = |code: Code, range: ByteRange, problem: Problem, message: String| {
+            if problem == Problem::Invalid {
+                found.push(ConfigProblem { code, range, message });
+            }
+        };
+        if let Some(node) = self.raw.get("tool_configs") {
+            read_tool_configs(node, &mut |range, problem, message| {
+                note(Code::InvalidToolConfig, range, problem, message);
+            });
+        }
+        if let Some(node) = self.raw.get("resource_configs") {
+            read_resource_configs(node, &mut |range, problem, message| {
+                note(Code::InvalidResourceConfig, range, problem, message);
+            });
+        }
+        found.sort_by_key(|problem| problem.range.start);
+        found
     }
 
     /// `mcp_tool_configs`

@@ -25,7 +25,7 @@ pub mod yaml;
 pub use arguments::{Arguments, split_words};
 pub use commands::{EmbeddedCommand, FencedCode, embedded_commands, fenced_code};
 pub use configs::{
-    ArgumentKind, FileEntry, McpToolConfig, ResourceConfig, ToolArgument, ToolConfig,
+    ArgumentKind, ConfigProblem, FileEntry, McpToolConfig, ResourceConfig, ToolArgument, ToolConfig,
 };
 pub use diagnostic::{Diagnostic, Level};
 pub use digest::{Digest, InvalidDigest};

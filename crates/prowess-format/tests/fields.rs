@@ -203,7 +203,39 @@ fn configurations_that_cannot_be_used_are_reported_one_by_one() {
         ("tool_configs: [{name: t, args: [{type: int}]}]", "tool_configs[0].args[0] has no 'name'"),
         (
             "tool_configs: [{name: t, args: [{name: x, type: tuple}]}]",
-            "Argument type 'tuple' is not known and is read as 'string'; known are string, integer, number, boolean, array and object",
+            "tool_configs[0].args[0].type: there is no type 'tuple'; there are string, integer, number, boolean, array and object",
+        ),
+        (
+            "tool_configs: [{name: t, args: [{name: x, type: array, items: tuple}]}]",
+            "tool_configs[0].args[0].items: there is no type 'tuple'; there are string, integer, number, boolean, array and object",
+        ),
+        (
+            "tool_configs: [{name: t, args: [{name: x, items: string}]}]",
+            "tool_configs[0].args[0] has 'items' and is no array but of type string",
+        ),
+        (
+            "tool_configs: [{name: t, args: [{name: x, type: int, enum: [1, two]}]}]",
+            "tool_configs[0].args[0] has a choice in 'enum' that is no integer",
+        ),
+        (
+            "tool_configs: [{name: t, args: [{name: x, type: int, default: 1.5}]}]",
+            "tool_configs[0].args[0] has a default that is no integer",
+        ),
+        (
+            "tool_configs: [{name: t, args: [{name: x, enum: [a, b], default: c}]}]",
+            "tool_configs[0].args[0] has a default that is not in 'enum'",
+        ),
+        (
+            "tool_configs: [{name: t, method: m, script: s.py}]",
+            "tool_configs[0] has a method and a script: leave out one of them",
+        ),
+        (
+            "resource_configs: [{name: r, file: a.md, content: b}]",
+            "resource_configs[0] has a file and a content: leave out one of them",
+        ),
+        (
+            "resource_configs: [{name: r, file: a.md, method: m}]",
+            "resource_configs[0] has a method, which is used only with 'dynamic: true'",
         ),
         (
             "tool_configs: [{name: t, args: [{name: x, enum: a}]}]",

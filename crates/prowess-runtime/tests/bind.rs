@@ -134,6 +134,22 @@ async fn the_schema_comes_from_the_declaration() {
     assert_eq!(clock.parameters, nothing);
 }
 
+/// Providers refuse an array that does not say what is in it.
+#[tokio::test]
+async fn an_array_says_what_is_in_it() {
+    let lines = "tool_configs:\n  - name: a\n    script: notes.md\n    args:\n      - name: rows\n        type: array\n        items: object\n      - name: rest\n        type: list\n";
+    let world = Plan::new()
+        .file("greeter/SKILL.md", declaring("greeter", lines))
+        .file("greeter/notes.md", "Be kind.")
+        .build();
+    world.load("greeter").await;
+    let tools = prompt(&world).await.tools;
+    let tool = tools.iter().find(|tool| tool.name == "a").unwrap();
+    let rows = json!({"type": "array", "items": {"type": "object"}});
+    assert_eq!(tool.parameters["properties"]["rows"], rows);
+    assert_eq!(tool.parameters["properties"]["rest"], json!({"type": "array", "items": {}}));
+}
+
 /// defaults are put in before anybody sees the arguments.
 #[tokio::test]
 async fn arguments_are_checked_and_defaults_are_put_in() {
@@ -254,7 +270,7 @@ async fn an_opening_that_fails_keeps_the_skill_from_being_loaded() {
 #[tokio::test]
 async fn what_cannot_be_bound_is_quarantined_with_its_line_and_nothing_else_is() {
     // Lines of the frontmatter; the code, the line in SKILL.md, and what is said.
-    let rows: [(&str, &str, u32, &str); 27] = [
+    let rows: [(&str, &str, u32, &str); 32] = [
         (
             "tool_configs:\n  - name: a\n    method: gret\n",
             "unknown-handler",
@@ -313,7 +329,7 @@ async fn what_cannot_be_bound_is_quarantined_with_its_line_and_nothing_else_is()
             "tool_configs:\n  - name: a\n    method: clock\n    script: x.py\n",
             "invalid-tool-config",
             5,
-            "The tool 'a' has a method and a script",
+            "tool_configs[0] has a method and a script: leave out one of them",
         ),
         (
             "tool_configs:\n  - name: a\n    script: x.py\n",
@@ -331,13 +347,13 @@ async fn what_cannot_be_bound_is_quarantined_with_its_line_and_nothing_else_is()
             "tool_configs:\n  - name: a\n    script: notes.md\n    args:\n      - name: n\n        type: integer\n        default: many\n",
             "invalid-tool-config",
             8,
-            "The argument 'n' of the tool 'a' has a default that is no integer",
+            "tool_configs[0].args[0] has a default that is no integer",
         ),
         (
             "tool_configs:\n  - name: a\n    script: notes.md\n    args:\n      - name: n\n        enum: [x, y]\n        default: z\n",
             "invalid-tool-config",
             8,
-            "The argument 'n' of the tool 'a' has a default that is not in 'enum'",
+            "tool_configs[0].args[0] has a default that is not in 'enum'",
         ),
         (
             "resource_configs:\n  - name: r\n    file: gone.md\n",
@@ -369,48 +385,83 @@ async fn what_cannot_be_bound_is_quarantined_with_its_line_and_nothing_else_is()
             5,
             "The tool 'a' is bound to nothing, and no tool of the host",
         ),
-        ("tool_configs: yes please\n", "invalid-tool-config", 4, "tool_configs is not a list"),
+        (
+            "tool_configs:\n  - name: a\n    script: notes.md\n    args:\n      - name: n\n        type: integr\n",
+            "invalid-tool-config",
+            9,
+            "tool_configs[0].args[0].type: there is no type 'integr'",
+        ),
+        (
+            "tool_configs:\n  - name: a\n    script: notes.md\n    args:\n      - name: n\n        enum: x\n",
+            "invalid-tool-config",
+            9,
+            "tool_configs[0].args[0].enum must be a list, not text",
+        ),
+        (
+            "tool_configs:\n  - name: a\n    script: notes.md\n    args:\n      - name: n\n        required: sometimes\n",
+            "invalid-tool-config",
+            9,
+            "tool_configs[0].args[0].required must be true or false, not text",
+        ),
+        (
+            "resource_configs:\n  - name: r\n",
+            "invalid-resource-config",
+            5,
+            "resource_configs[0] gives 'r' no content: set file, content or dynamic",
+        ),
+        (
+            "resource_configs:\n  - name: r\n    file: notes.md\n    method: clock\n",
+            "invalid-resource-config",
+            5,
+            "resource_configs[0] has a method, which is used only with 'dynamic: true'",
+        ),
+        (
+            "tool_configs: yes please\n",
+            "invalid-tool-config",
+            4,
+            "tool_configs must be a list of mappings, not text",
+        ),
         (
             "tool_configs:\n  - name: a\n    method: clock\n  - method: clock\n",
             "invalid-tool-config",
             7,
-            "tool_configs has an entry without a name",
+            "tool_configs[1] has no 'name'",
         ),
         (
             "tool_configs:\n  - name: a\n    method: clock\n  - name: a\n    method: clock\n",
             "invalid-tool-config",
             7,
-            "tool_configs declares 'a' a second time",
+            "tool_configs[1] declares the tool 'a' a second time",
         ),
         (
             "tool_configs:\n  - clock\n",
             "invalid-tool-config",
             5,
-            "tool_configs has an entry that is not a mapping",
+            "tool_configs[0] must be a mapping, not text",
         ),
         (
             "tool_configs:\n  - name: a\n    method: clock\n    args: none\n",
             "invalid-tool-config",
             7,
-            "tool_configs: 'a': args is not a list",
+            "tool_configs[0].args must be a list of mappings, not text",
         ),
         (
             "resource_configs:\n  - file: notes.md\n",
             "invalid-resource-config",
             5,
-            "resource_configs has an entry without a name",
+            "resource_configs[0] has no 'name'",
         ),
         (
             "resource_configs:\n  - name: r\n    file: notes.md\n  - name: r\n    content: x\n",
             "invalid-resource-config",
             7,
-            "resource_configs declares 'r' a second time",
+            "resource_configs[1] declares the resource 'r' a second time",
         ),
         (
             "resource_configs:\n  name: r\n",
             "invalid-resource-config",
             5,
-            "resource_configs is not a list",
+            "resource_configs must be a list of mappings, not a mapping",
         ),
     ];
     for (lines, code, line, message) in rows {

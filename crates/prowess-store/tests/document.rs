@@ -445,11 +445,12 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 fn argument() -> impl Strategy<Value = DocumentArgument> {
-    let kind = prop::sample::select(vec!["string", "int", "number", "bool"]);
-    (named(), kind, odd(), any::<bool>(), prop::option::of(json_value())).prop_map(
-        |(name, kind, description, required, default)| {
+    let kind = prop::sample::select(vec!["string", "int", "number", "bool", "array"]);
+    let items = prop::option::of(prop::sample::select(vec!["string", "int", "object"]));
+    (named(), (kind, items), odd(), any::<bool>(), prop::option::of(json_value())).prop_map(
+        |(name, (kind, items), description, required, default)| {
             let mut argument: DocumentArgument = serde_json::from_value(
-                json!({"name": name, "type": kind, "description": description, "required": required}),
+                json!({"name": name, "type": kind, "items": items, "description": description, "required": required}),
             )
             .unwrap();
             argument.default = default;

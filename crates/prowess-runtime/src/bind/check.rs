@@ -6,7 +6,6 @@ use prowess_format::{
     ArgumentKind, ByteRange, Code, Diagnostic, Frontmatter, Level, ResourceConfig, Span,
     ToolArgument, ToolConfig, nearest_name,
 };
-use serde_json::Value;
 
 use super::tool::{LOAD_DETAILS, load_details_takes};
 use crate::gate::ToolTable;
@@ -58,13 +57,8 @@ pub(super) fn faults(
 ) -> Vec<Fault> {
     let (tools, resources) = (frontmatter.tool_configs(), frontmatter.resource_configs());
     let mut check = Check { skill, handlers, files, resources: &resources, faults: Vec::new() };
-    for (list, code) in [
-        ("tool_configs", Code::InvalidToolConfig),
-        ("resource_configs", Code::InvalidResourceConfig),
-    ] {
-        if let Some(node) = frontmatter.raw().get(list) {
-            check.entries(code, list, node);
-        }
+    for problem in frontmatter.config_problems() {
+        check.fault(problem.code, problem.range, problem.message, None);
     }
     for tool in tools.iter().filter(|tool| table.get(&tool.name).is_none()) {
         check.tool(tool);
@@ -89,41 +83,6 @@ impl Check<'_> {
         self.faults.push(Fault { code, range, message, help });
     }
 
-    /// What is no entry, has no name or has one that another has: it would not be there, and nobody
-    /// would be told.
-    fn entries(&mut self, code: Code, list: &str, node: &Node) {
-        let mut wrong = |range: ByteRange, what: &str| {
-            self.fault(code, range, format!("{list} {what}"), None);
-        };
-        let Some(entries) = node.as_sequence() else {
-            if !node.is_null() {
-                wrong(node.range, "is not a list");
-            }
-            return;
-        };
-        let mut names: Vec<&str> = Vec::with_capacity(entries.len());
-        let mut inner = Vec::new();
-        for entry in entries {
-            let Some(mapping) = entry.as_mapping() else {
-                wrong(entry.range, "has an entry that is not a mapping");
-                continue;
-            };
-            match mapping.get("name").and_then(Node::as_text).filter(|it| !it.trim().is_empty()) {
-                None => wrong(entry.range, "has an entry without a name"),
-                Some(name) if names.contains(&name) => {
-                    wrong(entry.range, &format!("declares '{name}' a second time"));
-                }
-                Some(name) => {
-                    names.push(name);
-                    inner.extend(mapping.get("args").map(|args| (name, args)));
-                }
-            }
-        }
-        for (name, args) in inner {
-            self.entries(code, &format!("{list}: '{name}': args"), args);
-        }
-    }
-
     fn tool(&mut self, tool: &ToolConfig) {
         let name = &tool.name;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -131,9 +90,6 @@ impl Check<'_> {
             let message = format!("The tool '{name}' has a name that models cannot call");
             let help = format!("use at most {LONGEST_NAME} of a-z, A-Z, 0-9, '_' and '-'");
             self.fault(Code::InvalidToolConfig, tool.range, message, Some(help));
-        }
-        for argument in &tool.args {
-            self.argument(name, argument);
         }
         match (tool.method.as_str(), &tool.script) {
             ("", None) => {
@@ -143,33 +99,9 @@ impl Check<'_> {
                 self.fault(Code::UnknownHandler, tool.range, message, help);
             }
             ("", Some(script)) => self.file(tool.range, &format!("The tool '{name}'"), script),
-            (_, Some(_)) => {
-                let message = format!("The tool '{name}' has a method and a script");
-                let help = Some("leave out one of them".to_owned());
-                self.fault(Code::InvalidToolConfig, tool.range, message, help);
-            }
+            // It has both, which is a problem of its own.
+            (_, Some(_)) => {}
             (method, None) => self.method(tool, method),
-        }
-    }
-
-    fn argument(&mut self, tool: &str, argument: &ToolArgument) {
-        let ToolArgument { name, kind, range, .. } = argument;
-        let mut wrong = |what: &str| {
-            let message = format!("The argument '{name}' of the tool '{tool}' {what}");
-            self.fault(Code::InvalidToolConfig, *range, message, None);
-        };
-        let fits = |node: &Node| serde_json::to_value(node).is_ok_and(|it| is_of(&it, *kind));
-        if argument.choices.iter().any(|choice| !fits(choice)) {
-            wrong(&format!("has a choice in 'enum' that is no {}", kind.as_str()));
-        }
-        let Some(default) = argument.default.as_ref().filter(|it| !it.is_null()) else { return };
-        if !fits(default) {
-            wrong(&format!("has a default that is no {}", kind.as_str()));
-        } else if !argument.choices.is_empty() {
-            let value = |node: &Node| serde_json::to_value(node).unwrap_or_default();
-            if !argument.choices.iter().any(|choice| value(choice) == value(default)) {
-                wrong("has a default that is not in 'enum'");
-            }
         }
     }
 
@@ -326,17 +258,5 @@ impl Check<'_> {
             (Ok(_), Files::Unneeded) => return,
         };
         self.fault(Code::MissingConfigFile, range, message, None);
-    }
-}
-
-/// Whether a value is of a type.
-fn is_of(value: &Value, kind: ArgumentKind) -> bool {
-    match kind {
-        ArgumentKind::Integer => value.is_i64() || value.is_u64(),
-        ArgumentKind::Number => value.is_number(),
-        ArgumentKind::Boolean => value.is_boolean(),
-        ArgumentKind::Array => value.is_array(),
-        ArgumentKind::Object => value.is_object(),
-        _ => value.is_string(),
     }
 }

@@ -201,6 +201,11 @@ fn schema(config: &ToolConfig) -> Value {
     let mut required = Vec::new();
     for argument in &config.args {
         let mut property = json!({"type": argument.kind.as_str()});
+        // Some providers refuse an array that does not say what is in it.
+        if argument.kind == ArgumentKind::Array {
+            let items = argument.items.map(|kind| json!({"type": kind.as_str()}));
+            property["items"] = items.unwrap_or_else(|| json!({}));
+        }
         if !argument.description.is_empty() {
             property["description"] = json!(argument.description);
         }

@@ -23,19 +23,24 @@ pub(super) fn tools(frontmatter: &Frontmatter) -> Vec<DocumentTool> {
 
 fn argument(argument: prowess_format::ToolArgument) -> DocumentArgument {
     DocumentArgument {
-        kind: match argument.kind {
-            ArgumentKind::Integer => ArgumentType::Integer,
-            ArgumentKind::Number => ArgumentType::Number,
-            ArgumentKind::Boolean => ArgumentType::Boolean,
-            ArgumentKind::Array => ArgumentType::Array,
-            ArgumentKind::Object => ArgumentType::Object,
-            _ => ArgumentType::String,
-        },
+        kind: type_of(argument.kind),
+        items: argument.items.map(type_of),
         choices: argument.choices.iter().filter_map(|it| serde_json::to_value(it).ok()).collect(),
         name: argument.name,
         description: argument.description,
         required: argument.required,
         default: argument.default.as_ref().and_then(as_json),
+    }
+}
+
+fn type_of(kind: ArgumentKind) -> ArgumentType {
+    match kind {
+        ArgumentKind::Integer => ArgumentType::Integer,
+        ArgumentKind::Number => ArgumentType::Number,
+        ArgumentKind::Boolean => ArgumentType::Boolean,
+        ArgumentKind::Array => ArgumentType::Array,
+        ArgumentKind::Object => ArgumentType::Object,
+        _ => ArgumentType::String,
     }
 }
 
@@ -78,7 +83,8 @@ pub(super) fn tool_nodes(tools: &[DocumentTool], old: Option<&Node>) -> Vec<Node
 fn argument_nodes(arguments: &[DocumentArgument], old: Option<&Node>) -> Vec<Node> {
     let node = |argument: &DocumentArgument| {
         let mut record = Record::like(old, "name", &argument.name);
-        record.kind(argument.kind);
+        record.kind("type", Some(argument.kind), Some(ArgumentType::String));
+        record.kind("items", argument.items, None);
         record.text("description", &argument.description);
         record.flag("required", argument.required, false);
         let old_default = record.0.get("default").and_then(as_json);
@@ -158,19 +164,13 @@ impl Record {
         }
     }
 
-    fn kind(&mut self, kind: ArgumentType) {
-        let old = self.0.get("type").and_then(Node::as_text);
-        let old = old.and_then(ArgumentKind::parse).unwrap_or_default();
-        let (new, word) = match kind {
-            ArgumentType::String => (ArgumentKind::String, "string"),
-            ArgumentType::Integer => (ArgumentKind::Integer, "integer"),
-            ArgumentType::Number => (ArgumentKind::Number, "number"),
-            ArgumentType::Boolean => (ArgumentKind::Boolean, "boolean"),
-            ArgumentType::Array => (ArgumentKind::Array, "array"),
-            ArgumentType::Object => (ArgumentKind::Object, "object"),
-        };
-        if old != new {
-            self.0.set("type", word);
+    /// A type; what goes without saying is left out.
+    fn kind(&mut self, key: &str, kind: Option<ArgumentType>, default: Option<ArgumentType>) {
+        let old = self.0.get(key).and_then(Node::as_text).and_then(ArgumentKind::parse);
+        match kind {
+            _ if old.map(type_of).or(default) == kind => {}
+            None => drop(self.0.remove(key)),
+            Some(kind) => self.0.set(key, word(kind)),
         }
     }
 
@@ -184,6 +184,18 @@ impl Record {
 
     fn finish(self) -> Node {
         Node::new(self.0)
+    }
+}
+
+/// What a type is called.
+fn word(kind: ArgumentType) -> &'static str {
+    match kind {
+        ArgumentType::String => "string",
+        ArgumentType::Integer => "integer",
+        ArgumentType::Number => "number",
+        ArgumentType::Boolean => "boolean",
+        ArgumentType::Array => "array",
+        ArgumentType::Object => "object",
     }
 }
 

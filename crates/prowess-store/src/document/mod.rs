@@ -226,6 +226,9 @@ pub struct DocumentArgument {
     /// Its type.
     #[serde(default, rename = "type")]
     pub kind: ArgumentType,
+    /// The type of what is in it, if it is an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<ArgumentType>,
     /// What it is for.
     #[serde(default)]
     pub description: String,

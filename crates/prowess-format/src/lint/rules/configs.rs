@@ -18,15 +18,24 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
         }
     };
     let field = |key: &str| document.mapping.get(key);
+    // The files that are named, and by what.
+    let mut named: Vec<(String, ByteRange, String)> = Vec::new();
     if let Some(node) = field("tool_configs") {
-        read_tool_configs(node, &mut |range, problem, message| {
+        let tools = read_tool_configs(node, &mut |range, problem, message| {
             report(Code::InvalidToolConfig, range, problem, message);
         });
+        for tool in tools {
+            let script = tool.script.filter(|_| tool.method.is_empty());
+            named.extend(script.map(|file| (format!("tool '{}'", tool.name), tool.range, file)));
+        }
     }
     if let Some(node) = field("resource_configs") {
-        read_resource_configs(node, &mut |range, problem, message| {
+        let resources = read_resource_configs(node, &mut |range, problem, message| {
             report(Code::InvalidResourceConfig, range, problem, message);
         });
+        for it in resources {
+            named.extend(it.file.map(|file| (format!("resource '{}'", it.name), it.range, file)));
+        }
     }
     if let Some(node) = field("mcp_tool_configs") {
         read_mcp_tool_configs(node, &mut |range, problem, message| {
@@ -39,5 +48,10 @@ pub(crate) fn check(document: &Document<'_>, checker: &mut Checker<'_>) {
                 report(Code::InvalidResourceConfig, range, problem, message);
             });
         }
+    }
+    let Some(file_exists) = document.file_exists else { return };
+    for (what, range, file) in named.into_iter().filter(|(_, _, file)| !file_exists(file)) {
+        let message = format!("The {what} is in the file '{file}', which the skill does not have");
+        checker.report(Code::MissingConfigFile, range, message);
     }
 }
