@@ -14,6 +14,7 @@ mod runtime;
 mod scale;
 mod serve;
 mod sql;
+mod sql_engine;
 // The tests kill and load servers in the same way, only less often.
 #[path = "../../crates/prowess-cli/tests/support/service/mod.rs"]
 mod service;

@@ -1,36 +1,11 @@
 //! Timing that survives a noisy machine: contenders take turns, medians count.
 
-use std::hint::black_box;
+mod medians;
+
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-
-/// How often the contenders take turns.
-const ROUNDS: usize = 21;
-/// How long one turn lasts, about.
-const TURN_SECONDS: f64 = 0.02;
-
-/// Something to time.
-pub(crate) type Contender<'a> = &'a dyn Fn();
-
-/// The median seconds per call of each contender.
-pub(crate) fn medians<const N: usize>(contenders: [Contender<'_>; N]) -> [f64; N] {
-    let calls = contenders.map(|contender| {
-        let once = seconds(contender, 200) / 200.0;
-        ((TURN_SECONDS / once.max(1e-9)) as usize).max(1)
-    });
-    let mut samples: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(ROUNDS));
-    for _ in 0..ROUNDS {
-        for at in 0..N {
-            samples[at].push(seconds(contenders[at], calls[at]) / calls[at] as f64);
-        }
-    }
-    samples.map(|mut samples| {
-        samples.sort_by(f64::total_cmp);
-        samples[ROUNDS / 2]
-    })
-}
+pub(crate) use medians::{Contender, medians, seconds};
 
 /// The median seconds of each contender for things that take long: every turn is one call.
 pub(crate) fn turns<const N: usize>(rounds: usize, contenders: [Contender<'_>; N]) -> [f64; N] {
@@ -44,14 +19,6 @@ pub(crate) fn turns<const N: usize>(rounds: usize, contenders: [Contender<'_>; N
         samples.sort_by(f64::total_cmp);
         samples[rounds / 2]
     })
-}
-
-fn seconds(contender: Contender<'_>, calls: usize) -> f64 {
-    let start = Instant::now();
-    for _ in 0..calls {
-        black_box(contender)();
-    }
-    start.elapsed().as_secs_f64()
 }
 
 /// Runs a Python script with `input` as its argument; it prints one number per line.

@@ -1,97 +1,40 @@
 //! The SQL tools, against their guard and the bare driver; a large schema; a large result.
 
 use std::fs;
-use std::hint::black_box;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use prowess_catalog::Catalog;
-use prowess_runtime::{AgentName, Runtime, SessionKey, Tool, ToolCall, ToolOutcome, Toolkit};
-use prowess_toolkits::{SqlConnectionSettings, SqlDialect, SqlGuard, SqlSettings, SqlToolkit};
+use prowess_toolkits::{SqlConnectionSettings, SqlSettings, SqlToolkit};
 use prowess_workspace::FileArtifacts;
-use rusqlite::{Connection, OpenFlags};
-use serde_json::{Value, json};
+use rusqlite::Connection;
+use serde_json::json;
 
-use crate::measure::medians;
 use crate::results::Row;
+use crate::sql_engine::Engine;
 
-const ONE_ROW: &str =
-    "SELECT COUNT(*) AS customers, MIN(name) AS first FROM customers WHERE id > 0";
 /// Rows of the large result, of about this many bytes each.
 const ROWS: u64 = 200_000;
 const ROW_BYTES: u64 = 500;
 
-struct Bare(SqlToolkit);
-
-impl Toolkit for Bare {
-    fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.0.bare_tools()
-    }
-}
-
-/// An engine with the tools, and a place for its tasks.
-struct Engine {
-    runtime: Runtime,
-    tasks: tokio::runtime::Runtime,
-    session: SessionKey,
-    agent: AgentName,
-    calls: AtomicUsize,
-}
-
-impl Engine {
-    fn new(toolkit: SqlToolkit) -> Result<Self> {
-        let catalog = Catalog::builder().build();
-        Ok(Self {
-            runtime: Runtime::builder(catalog).toolkit(Arc::new(Bare(toolkit))).build()?,
-            tasks: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
-            session: SessionKey::new("bench", "bench", "sql")?,
-            agent: AgentName::default(),
-            calls: AtomicUsize::new(0),
-        })
-    }
-
-    fn call(&self, tool: &str, arguments: Value) -> Result<ToolOutcome> {
-        let id = format!("call-{}", self.calls.fetch_add(1, Ordering::Relaxed));
-        let call = ToolCall::new(id, tool, arguments);
-        Ok(self.tasks.block_on(self.runtime.dispatch(&self.session, &self.agent, call))?)
-    }
-}
-
 pub(crate) fn run() -> Result<Vec<Row>> {
     let home = tempfile::tempdir()?;
-    Ok(vec![one_row(home.path())?, schema(home.path())?, large(home.path())?])
+    Ok(vec![one_row()?, schema(home.path())?, large(home.path())?])
 }
 
-/// A query of one row, to what must be done for it in any case.
-///
-/// It is the same statement every time. Ours stays prepared; the driver prepares its own anew, as it
-/// does whenever it is not told otherwise. The row says so.
-fn one_row(home: &Path) -> Result<Row> {
-    let settings = SqlSettings::default().with_environment(|_| None)?;
-    let engine = Engine::new(SqlToolkit::new(settings, home)?)?;
-    let outcome = engine.call("sql_query", json!({"query": ONE_ROW}))?;
-    ensure!(outcome.data["rows"][0][0] == 42, "{}", outcome.content);
-    let guard = SqlGuard::new(SqlDialect::Sqlite);
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let driver = Connection::open_with_flags(home.join("demo.db"), flags)?;
-    let [ours, floor] = medians([
-        &|| {
-            let _ = black_box(engine.call("sql_query", json!({"query": ONE_ROW})));
-        },
-        &|| {
-            let _ = black_box(guard.check(black_box(ONE_ROW)));
-            let _ = black_box(driver.query_row(ONE_ROW, [], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-            }));
-        },
-    ]);
-    let detail = format!(
-        "{:.1} µs to {:.1} µs; a repeated statement, which only the tool keeps prepared",
-        ours * 1e6,
-        floor * 1e6
-    );
+/// A query of one row, new each time as a model asks, to what must be done for it in any case.
+fn one_row() -> Result<Row> {
+    let program = std::env::current_exe()?.with_file_name("prowess-bench-sql");
+    ensure!(program.exists(), "{} is not built", program.display());
+    let output = Command::new(program).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "prowess-bench-sql: {said}");
+    let numbers = String::from_utf8(output.stdout)?;
+    let mut numbers = numbers.lines().map(str::parse::<f64>);
+    let mut next = || numbers.next().context("prowess-bench-sql said too little");
+    let (ours, floor) = (next()??, next()??);
+    let detail = format!("{:.1} µs to {:.1} µs; statements that are new", ours * 1e6, floor * 1e6);
     let what =
         "`sql_query` of one row through the engine, to the guard's parse and the bare driver";
     Ok(Row::at_most(what, ours / floor, 2.0, &detail))

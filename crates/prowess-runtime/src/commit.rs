@@ -1,5 +1,6 @@
 //! What is committed: changes, messages and events together, as often as it takes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::json;
@@ -90,15 +91,14 @@ impl Commit<'_> {
 
     /// What initialising has to say.
     pub(crate) fn discovered(&self, turn: u64) -> Vec<Event> {
-        let is_new = self.setup.iter().any(|change| matches!(change, Change::Initialise { .. }));
+        if !self.setup.iter().any(|change| matches!(change, Change::Initialise { .. })) {
+            return Vec::new();
+        }
         let (skills, sources) =
             (self.view.snapshot.skills().len(), self.view.snapshot.sources().len());
         let s = |count: usize| if count == 1 { "" } else { "s" };
         let message =
             format!("Discovered {skills} skill{} from {sources} source{}", s(skills), s(sources));
-        if !is_new {
-            return Vec::new();
-        }
         let mut events = vec![self.event(EventKind::SkillsDiscovered, turn, message)];
         if self.excluded > 0 {
             let message = format!("Description budget exceeded, {} skills excluded", self.excluded);
@@ -121,7 +121,7 @@ impl Commit<'_> {
             let mut session = std::mem::take(&mut stored.session);
             let applied: BTreeMap<String, Applied> = session.apply(&delta).into_iter().collect();
             let state = session.agents.remove(self.agent).unwrap_or_default();
-            let Finished { outcomes, events, stored_messages, messages } =
+            let Finished { settled, events, stored_messages, messages } =
                 self.finish(&step, &applied, &state).await?;
             delta.messages = stored_messages;
             let committed =
@@ -129,6 +129,8 @@ impl Commit<'_> {
             match committed.await {
                 Ok(revision) => {
                     self.inner.publish(self.session, &events);
+                    let ran = step.ran.into_iter().map(|ran| ran.outcome);
+                    let outcomes = ran.zip(settled).map(|(ran, it)| it.unwrap_or(ran)).collect();
                     return Ok(StepResult { outcomes, messages, revision });
                 }
                 Err(StoreError::Conflict { .. }) => {
@@ -163,22 +165,16 @@ impl Commit<'_> {
             finished.stored_messages.push(step.batch.step.message.clone());
         }
         for (at, (call, ran)) in calls.iter().zip(&step.ran).enumerate() {
-            let mut outcome = ran.outcome.clone();
             let known = step.known.get(&at);
             let applied = applied.get(&call.id).filter(|_| known.is_none());
-            if let Some(refusal) = applied.and_then(|applied| applied.refused.as_ref()) {
-                outcome = refused(refusal, &outcome);
-            }
-            self.inner.dialect.render(&mut outcome);
-            // A failure is short as it is, whatever it was before an interceptor made it one.
-            outcome.stub = outcome.stub.filter(|_| !outcome.is_error);
-            let whole = outcome.content.clone();
+            let mut outcome = self.settled(&ran.outcome, applied);
+            let mut whole = None;
             // What stands in the system prompt is not said twice.
             if self.inner.settings.placement == Placement::System
                 && outcome.is_pinned
-                && let Some(stub) = &outcome.stub
+                && let Some(stub) = outcome.stub.clone()
             {
-                outcome.content.clone_from(stub);
+                whole = Some(std::mem::replace(&mut outcome.to_mut().content, stub));
             }
             let mut result = ToolResult {
                 call_id: call.id.clone(),
@@ -195,6 +191,7 @@ impl Commit<'_> {
                     .extend(is_new.then(|| Message::answering(ToolResult::clone(stored))));
             } else {
                 if let Some(stub) = &outcome.stub {
+                    let whole = whole.unwrap_or_else(|| outcome.content.clone());
                     let digest = self.inner.keep(whole.into_bytes()).await?;
                     let skill = outcome.skill.clone().unwrap_or_default();
                     result.content.clone_from(stub);
@@ -204,9 +201,33 @@ impl Commit<'_> {
                 finished.stored_messages.push(Message::answering(result));
                 self.call_events(call, ran, &outcome, applied, state, &mut finished.events);
             }
-            finished.outcomes.push(outcome);
+            finished.settled.push(match outcome {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(outcome) => Some(outcome),
+            });
         }
         Ok(finished)
+    }
+
+    /// What a call is told in the end; what it was told already, if nothing changes that.
+    fn settled<'o>(
+        &self,
+        outcome: &'o ToolOutcome,
+        applied: Option<&Applied>,
+    ) -> Cow<'o, ToolOutcome> {
+        let refusal = applied.and_then(|applied| applied.refused.as_ref());
+        let mut outcome = match refusal {
+            Some(refusal) => Cow::Owned(refused(refusal, outcome)),
+            None => Cow::Borrowed(outcome),
+        };
+        if outcome.is_unwritten {
+            self.inner.dialect.render(outcome.to_mut());
+        }
+        // A failure is short as it is, whatever it was before an interceptor made it one.
+        if outcome.is_error && outcome.stub.is_some() {
+            outcome.to_mut().stub = None;
+        }
+        outcome
     }
 
     /// The loaded skill that opens a tool.
@@ -286,7 +307,8 @@ impl Commit<'_> {
 
 #[derive(Default)]
 struct Finished {
-    outcomes: Vec<ToolOutcome>,
+    /// What calls are told in the end, where that is not what they were told already.
+    settled: Vec<Option<ToolOutcome>>,
     events: Vec<Event>,
     /// As the store keeps them.
     stored_messages: Vec<Message>,

@@ -222,11 +222,13 @@ impl Batch<'_> {
     ) -> Result<BTreeMap<usize, Known>, RuntimeError> {
         let mut known = BTreeMap::new();
         let mut messages = None;
-        let mut ids = HashSet::with_capacity(self.calls.len());
+        let mut ids = HashSet::new();
+        // One call alone has its id for itself.
+        let is_first = &mut |id| self.calls.len() == 1 || ids.insert(id);
         for (at, call) in self.calls.iter().enumerate() {
             if call.id.is_empty() {
                 known.insert(at, Known::Wrong("it is empty"));
-            } else if !ids.insert(call.id.as_str()) {
+            } else if !is_first(call.id.as_str()) {
                 known.insert(at, Known::Wrong("another call of this step has it"));
             } else if state.has_call(&call.id) {
                 if messages.is_none() {
@@ -283,6 +285,12 @@ impl Batch<'_> {
                         state.apply(std::slice::from_ref(&delta), &caps);
                     }
                     deltas.push(delta);
+                    slots[at] = Some(ran);
+                }
+                // With nobody beside it, it is waited for at once.
+                Effect::None if self.calls.len() == 1 => {
+                    let ran = self.run_one(call, &working).await;
+                    deltas.push(StateDelta::new(at, &call.id, ran.outcome.changes.clone()));
                     slots[at] = Some(ran);
                 }
                 Effect::None => {

@@ -1,6 +1,7 @@
 //! Calls that are being carried out: who sends one again meanwhile waits for it.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -14,20 +15,20 @@ tokio::task_local! {
     static CALLING: ();
 }
 
-/// The calls that are being carried out, by their ids.
+/// The calls that are being carried out, each as a number. If two have the same, which hardly ever
+/// happens, one waits for the other in vain.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    calls: Mutex<HashSet<Key>>,
+    hasher: RandomState,
+    calls: Mutex<HashSet<u64>>,
     /// Some have ended.
     ended: Notify,
 }
 
-type Key = (SessionKey, AgentName, String);
-
 /// Calls that were begun. When this goes, they have ended, however they did.
 struct Begun<'a> {
     all: &'a InFlight,
-    keys: Vec<Key>,
+    numbers: Vec<u64>,
 }
 
 impl InFlight {
@@ -42,35 +43,35 @@ impl InFlight {
         if CALLING.try_with(|()| ()).is_ok() {
             return work.await;
         }
-        let key = |call: &ToolCall| (session.clone(), agent.clone(), call.id.clone());
-        let keys = calls.iter().filter(|call| !call.id.is_empty()).map(key).collect();
-        let _begun = self.begin(keys).await;
+        let number = |call: &ToolCall| self.hasher.hash_one((session, agent, &call.id));
+        let numbers = calls.iter().filter(|call| !call.id.is_empty()).map(number).collect();
+        let _begun = self.begin(numbers).await;
         CALLING.scope((), work).await
     }
 
-    async fn begin(&self, keys: Vec<Key>) -> Begun<'_> {
+    async fn begin(&self, numbers: Vec<u64>) -> Begun<'_> {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
             // Before the look: what ends after it is noticed.
             ended.as_mut().enable();
-            if self.take(&keys) {
-                return Begun { all: self, keys };
+            if self.take(&numbers) {
+                return Begun { all: self, numbers };
             }
             ended.await;
         }
     }
 
     /// Takes all of them, or none.
-    fn take(&self, keys: &[Key]) -> bool {
+    fn take(&self, numbers: &[u64]) -> bool {
         let mut calls = self.calls();
-        let are_free = keys.iter().all(|key| !calls.contains(key));
+        let are_free = numbers.iter().all(|number| !calls.contains(number));
         if are_free {
-            calls.extend(keys.iter().cloned());
+            calls.extend(numbers);
         }
         are_free
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashSet<Key>> {
+    fn calls(&self) -> MutexGuard<'_, HashSet<u64>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,8 +79,8 @@ impl InFlight {
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         let mut calls = self.all.calls();
-        for key in &self.keys {
-            calls.remove(key);
+        for number in &self.numbers {
+            calls.remove(number);
         }
         drop(calls);
         self.all.ended.notify_waiters();

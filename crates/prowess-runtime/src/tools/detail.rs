@@ -111,7 +111,10 @@ async fn file(
         return engine.text_of(name, skill, &path).await;
     }
     let configured = configs.iter().map(|config| config.name.clone());
+    // What a name stands for is not named again.
+    let is_named = |path: &str| configs.iter().any(|config| config.file.as_deref() == Some(path));
     let files = files.iter().map(|file| file.path.as_str().to_owned());
+    let files = files.filter(|path| !is_named(path));
     let (available, more) = engine.some(configured.chain(files).collect());
     let data = json!({"skill": name, "resource": resource, "available": available, "more": more});
     Err(ToolOutcome::failed("resource_not_found", data))

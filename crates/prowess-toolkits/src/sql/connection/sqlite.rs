@@ -26,6 +26,9 @@ use worker::{Access, Current, Job, Lookout, StopOnDrop, Waiting, Watch, Worker};
 
 /// Steps of SQLite between two looks at the clock.
 const STEPS: i32 = 1_000;
+/// Who looks for the end of a statement looks so often before others have their turn: some
+/// microseconds.
+const LOOKS: usize = 64;
 /// Who waits for a statement looks so often whether its thread is stuck.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a statement waits for another program that writes.
@@ -59,26 +62,29 @@ impl Sqlite {
         collector: Collector,
     ) -> Result<Collector, SqlError> {
         let is_guarded = self.terms.layers.session == Layer::On;
-        self.with(Access::Read, move |connection, watch| {
-            // What may be read was decided when it was prepared first, and is decided again when the
-            // schema changes. Nothing else has a part in that.
-            let statement = connection.prepare_cached(&sql);
-            let mut statement = statement.map_err(|error| stopped(watch, &error))?;
-            run(&mut statement, watch, collector, is_guarded)
-        })
-        .await
+        self.collect(Access::Read, sql, collector, is_guarded).await
     }
 
-    /// The same for SQL of ours. It may read more, and is never found when a query is looked for.
+    /// The same for SQL of ours. It may read more.
     pub(crate) async fn catalogue(
         &self,
         sql: String,
         collector: Collector,
     ) -> Result<Collector, SqlError> {
-        self.with(Access::Catalogue, move |connection, watch| {
+        self.collect(Access::Catalogue, sql, collector, true).await
+    }
+
+    async fn collect(
+        &self,
+        access: Access,
+        sql: String,
+        collector: Collector,
+        is_guarded: bool,
+    ) -> Result<Collector, SqlError> {
+        self.with(access, move |connection, watch| {
             let statement = connection.prepare(&sql);
             let mut statement = statement.map_err(|error| stopped(watch, &error))?;
-            run(&mut statement, watch, collector, true)
+            run(&mut statement, watch, collector, is_guarded)
         })
         .await
     }
@@ -149,13 +155,16 @@ impl Sqlite {
         let mut worker = self.send(&job)?;
         if let Some(end) = self.lookout.begin() {
             while !self.lookout.is_over(end) {
-                match result.try_recv() {
-                    Err(TryRecvError::Empty) => tokio::task::yield_now().await,
-                    outcome => {
-                        self.lookout.found();
-                        return outcome.unwrap_or(Err(SqlError::Cancelled));
+                for _ in 0..LOOKS {
+                    match result.try_recv() {
+                        Err(TryRecvError::Empty) => std::hint::spin_loop(),
+                        outcome => {
+                            self.lookout.found();
+                            return outcome.unwrap_or(Err(SqlError::Cancelled));
+                        }
                     }
                 }
+                tokio::task::yield_now().await;
             }
         }
         loop {
