@@ -185,7 +185,8 @@ fn people_get_tables() {
     let none = sandbox.prowess(&["list", "--no-default-roots"]);
     assert_eq!(
         none.text(),
-        "exit 0\n--- stdout ---\n--- stderr ---\nNo skills found. `prowess doctor` shows where they are looked for.\n"
+        "exit 0\n--- stdout ---\n--- stderr ---\nNo skills found. `prowess doctor` shows where they are \
+         looked for; `--source builtin:` has those that come with Prowess.\n"
     );
 }
 

@@ -121,8 +121,7 @@ async fn details_that_are_not_there_are_errors_with_a_name() {
     let unknown = detail(&world, "nope").await;
     assert_eq!(
         unknown.content,
-        "Unknown resource: nope. Available: samples, examples, hint, \
-         assets/logo.bin, examples.md"
+        "Unknown resource: nope. Available: samples, examples, hint, assets/logo.bin"
     );
     assert!(unknown.is_error);
     let table = [

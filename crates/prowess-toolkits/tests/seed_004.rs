@@ -245,7 +245,7 @@ async fn flow(world: World, dialect: &str) {
     let unknown = world.call("sql_get_samples", json!({"resource": "nope"})).await;
     let expected = "Unknown resource: nope. Available: samples, examples, patterns, anti_patterns, \
                     dialect_reference";
-    assert!(unknown.is_error && unknown.content.starts_with(expected), "{}", unknown.content);
+    assert_eq!((unknown.is_error, unknown.content.as_str()), (true, expected));
     let refused = world.call("sql_query", json!({"query": "DELETE FROM customers"})).await;
     assert_eq!(
         refused.content,

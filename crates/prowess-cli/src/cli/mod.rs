@@ -219,7 +219,8 @@ pub(crate) struct CreateArgs {
 pub(crate) struct CatalogArgs {
     /// Look for skills in this folder too; may be repeated, later ones win.
     ///
-    /// Commands that use skills, and do not check files, take an archive or a URL as well.
+    /// Commands that use skills, and do not check files, take an archive or a URL as well, and
+    /// `builtin:`, the skills that come with Prowess.
     #[arg(long = "source", value_name = "PATH")]
     pub(crate) sources: Vec<PathBuf>,
 

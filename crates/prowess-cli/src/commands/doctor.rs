@@ -71,7 +71,10 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
         )?;
     }
     if sources.is_empty() {
-        writeln!(out, "  none; give --source, or make .agents/skills")?;
+        writeln!(
+            out,
+            "  none; give --source (`builtin:` has those that come with Prowess), or make .agents/skills"
+        )?;
     }
     writeln!(out)?;
     drop(out);

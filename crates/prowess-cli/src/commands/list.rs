@@ -72,7 +72,10 @@ pub(crate) fn run(arguments: &ListArgs) -> anyhow::Result<Outcome> {
         anstream::eprintln!("not listed, its name is ambiguous: {name}");
     }
     if snapshot.skills().is_empty() {
-        anstream::eprintln!("No skills found. `prowess doctor` shows where they are looked for.");
+        anstream::eprintln!(
+            "No skills found. `prowess doctor` shows where they are looked for; `--source builtin:` \
+             has those that come with Prowess."
+        );
     } else {
         print_table(&table)?;
     }
