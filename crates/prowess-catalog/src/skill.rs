@@ -9,7 +9,7 @@ use crate::beneath::ResourcePath;
 use crate::error::ReadError;
 use crate::found::FoundSkill;
 use crate::resource::{Resource, ResourceListing, ResourceScope};
-use crate::source::{Source, SourceInfo, Trust, WholeSkill};
+use crate::source::{Gates, Source, SourceInfo, Trust, WholeSkill};
 use crate::tree_digest::TreeDigest;
 
 /// A skill in a snapshot: what was found, and in which source.
@@ -87,6 +87,11 @@ impl CatalogSkill {
     /// How far it is believed.
     pub fn trust(&self) -> Trust {
         self.source().info().trust
+    }
+
+    /// Which tools wait for it, if it is trusted.
+    pub fn gates(&self) -> Gates {
+        self.source().info().gates
     }
 
     /// The path of its `SKILL.md`, from the location of its source.

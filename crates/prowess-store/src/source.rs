@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prowess_catalog::{
-    FoundSkill, ReadError, Resource, ResourceListing, ResourcePath, ResourceScope, ScanLimits,
+    FoundSkill, Gates, ReadError, Resource, ResourceListing, ResourcePath, ResourceScope, ScanLimits,
     SkillText, Source, SourceFuture, SourceInfo, SourceListing, TreeDigest,
 };
 use prowess_format::{Diagnostic, Digest};
@@ -46,10 +46,10 @@ impl std::fmt::Debug for VersionSource {
 }
 
 impl VersionSource {
-    /// A trusted source with this label.
+    /// A trusted source with this label. Whoever may publish does not run the host: its skills gate
+    /// the tools that they bring, and no tool of the host.
     pub fn new(label: impl Into<String>, registry: Arc<Registry>) -> Self {
-        let label = label.into();
-        let info = SourceInfo::new(label, "registry:");
+        let info = SourceInfo::new(label, "registry:").with_gates(Gates::OwnTools);
         Self { info, registry, limits: ScanLimits::default(), listed: Mutex::default() }
     }
 

@@ -248,7 +248,7 @@ fn tools_of(
     let configs = configs.filter(|config| table.get(&config.name).is_none());
     let tool = |config| {
         let tool = BoundTool::new(skill, digest, config, handlers)?;
-        let registered = Registered { tool: Arc::new(tool), skill: None };
+        let registered = Registered::brought(Arc::new(tool));
         Some((registered.tool.declaration().name.clone(), registered))
     };
     configs.filter_map(tool).collect()
