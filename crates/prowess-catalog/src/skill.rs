@@ -56,6 +56,13 @@ impl std::fmt::Debug for CatalogSkill {
 }
 
 impl CatalogSkill {
+    /// A skill that a source yields, outside of any catalog.
+    pub(crate) fn new(source: Arc<dyn Source>, found: Arc<FoundSkill>) -> Self {
+        let id = id_of(&source.info().label);
+        let source = Arc::new(SourceEntry { id, source });
+        Self { found, source, shadows: Vec::new(), is_second: false, resources: None }
+    }
+
     /// What was found.
     pub fn found(&self) -> &Arc<FoundSkill> {
         &self.found
@@ -166,6 +173,11 @@ impl CatalogSkill {
             None => rest.is_empty() && !self.is_second,
         }
     }
+}
+
+/// What `name@id` calls a source of this label, if no other is called so.
+pub(crate) fn id_of(label: &str) -> String {
+    label.to_lowercase().replace([' ', '@', '/'], "-")
 }
 
 /// The path of the `SKILL.md` of a skill in a source, from the location of the source.
