@@ -58,7 +58,7 @@ pub use source::{
     RemoteCache, RemoteError, RemoteSource, SourceStatus, Stage,
 };
 pub use source::{
-    Blocking, DirectorySource, MemoryFile, MemorySource, PairEntry, PairError, PairSkill,
+    Blocking, DirectorySource, Gates, MemoryFile, MemorySource, PairEntry, PairError, PairSkill,
     PairSource, Scope, SkillPair, Source, SourceFactory, SourceFuture, SourceInfo, Trust,
     UnusableSource,
 };

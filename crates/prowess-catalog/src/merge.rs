@@ -8,7 +8,7 @@ use prowess_format::{Code, Diagnostic, Level};
 
 use crate::found::SourceListing;
 use crate::resource::EagerResources;
-use crate::skill::{CatalogSkill, SourceEntry};
+use crate::skill::{CatalogSkill, SourceEntry, id_of};
 use crate::source::Source;
 
 /// Which of several skills of one name is meant.
@@ -109,7 +109,7 @@ fn source_entries(sources: &[(Arc<dyn Source>, Arc<SourceListing>)]) -> Vec<Arc<
     let mut used: HashSet<String> = HashSet::new();
     let mut entries = Vec::with_capacity(sources.len());
     for (source, _) in sources {
-        let label = source.info().label.to_lowercase().replace([' ', '@', '/'], "-");
+        let label = id_of(&source.info().label);
         let numbered = (2..).map(|number| format!("{label}-{number}"));
         let mut candidates = std::iter::once(label.clone()).chain(numbered);
         let id = candidates.find(|id| !used.contains(id)).unwrap_or(label.clone());

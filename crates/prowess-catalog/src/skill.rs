@@ -9,7 +9,7 @@ use crate::beneath::ResourcePath;
 use crate::error::ReadError;
 use crate::found::FoundSkill;
 use crate::resource::{Resource, ResourceListing, ResourceScope};
-use crate::source::{Source, SourceInfo, Trust, WholeSkill};
+use crate::source::{Gates, Source, SourceInfo, Trust, WholeSkill};
 use crate::tree_digest::TreeDigest;
 
 /// A skill in a snapshot: what was found, and in which source.
@@ -56,6 +56,13 @@ impl std::fmt::Debug for CatalogSkill {
 }
 
 impl CatalogSkill {
+    /// A skill that a source yields, outside of any catalog.
+    pub(crate) fn new(source: Arc<dyn Source>, found: Arc<FoundSkill>) -> Self {
+        let id = id_of(&source.info().label);
+        let source = Arc::new(SourceEntry { id, source });
+        Self { found, source, shadows: Vec::new(), is_second: false, resources: None }
+    }
+
     /// What was found.
     pub fn found(&self) -> &Arc<FoundSkill> {
         &self.found
@@ -87,6 +94,11 @@ impl CatalogSkill {
     /// How far it is believed.
     pub fn trust(&self) -> Trust {
         self.source().info().trust
+    }
+
+    /// Which tools wait for it, if it is trusted.
+    pub fn gates(&self) -> Gates {
+        self.source().info().gates
     }
 
     /// The path of its `SKILL.md`, from the location of its source.
@@ -161,6 +173,11 @@ impl CatalogSkill {
             None => rest.is_empty() && !self.is_second,
         }
     }
+}
+
+/// What `name@id` calls a source of this label, if no other is called so.
+pub(crate) fn id_of(label: &str) -> String {
+    label.to_lowercase().replace([' ', '@', '/'], "-")
 }
 
 /// The path of the `SKILL.md` of a skill in a source, from the location of the source.

@@ -52,9 +52,13 @@ impl Drop for Serving {
 }
 
 fn get(url: &str, path: &str, header: &str) -> String {
+    ask(url, "GET", path, header)
+}
+
+fn ask(url: &str, method: &str, path: &str, header: &str) -> String {
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
     let request =
-        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{header}\r\n");
+        format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{header}\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -82,6 +86,32 @@ fn a_server_says_where_it_is_answers_and_ends_when_it_is_told_to() {
     }
     let server = Serving::start(&sandbox, &[]);
     assert!(server.first.starts_with("Prowess serves http://127.0.0.1:"), "{}", server.first);
+}
+
+/// What the built-in skills of seed 004 give at levels 2 and 3, as their `load_core` and `load_details`.
+#[test]
+fn built_in_skills_give_over_http_what_is_made_when_they_are_loaded() {
+    let sandbox = project();
+    let server = Serving::start(&sandbox, &["--json"]);
+    let told: Value = serde_json::from_str(&server.first).unwrap();
+    let content = |method: &str, path: &str| {
+        let answer =
+            ask(told["url"].as_str().unwrap(), method, &format!("/api/v1/skills/{path}"), "");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+        body["content"].as_str().unwrap().to_owned()
+    };
+    let sql = content("POST", "write_sql/load");
+    let opening = "## SQL Skill Activated\n\n### Database Information\n- Dialect: sqlite\n";
+    assert!(sql.starts_with(opening), "{sql}");
+    for part in ["CREATE TABLE", "### Read-Only Mode", "# SQL Query Expert"] {
+        assert!(sql.contains(part), "{part}: {sql}");
+    }
+    assert!(content("POST", "jira/load").starts_with("## Jira Skill Activated\n"));
+    assert!(content("POST", "xlsx/load").starts_with("## XLSX Skill Activated\n"));
+    let rows = content("GET", "write_sql/resources/samples");
+    assert!(rows.contains("customers") && rows.contains('|'), "{rows}");
+    assert!(content("GET", "write_sql/resources/examples").contains("SELECT"));
 }
 
 #[test]

@@ -70,21 +70,20 @@ impl RuntimeBuilder {
 
     /// Adds a tool of the host. It takes the place of a tool of the same name.
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.tools.push(Registered { tool, skill: None });
+        self.tools.push(Registered::host(tool));
         self
     }
 
     /// Adds a tool that can be called only while a skill is loaded.
     pub fn skill_tool(mut self, skill: impl Into<String>, tool: Arc<dyn Tool>) -> Self {
-        self.tools.push(Registered { tool, skill: Some(skill.into()) });
+        self.tools.push(Registered::tied(tool, skill.into()));
         self
     }
 
     /// Adds a set of tools, and what skills can bind theirs to.
     #[expect(clippy::needless_pass_by_value, reason = "given as everything else is")]
     pub fn toolkit(mut self, toolkit: Arc<dyn Toolkit>) -> Self {
-        let tools = toolkit.tools().into_iter();
-        self.tools.extend(tools.map(|tool| Registered { tool, skill: None }));
+        self.tools.extend(toolkit.tools().into_iter().map(Registered::host));
         self.handlers.extend(toolkit.handlers());
         self
     }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::bind::Quarantined;
 use crate::engine::{Engine, content_failure};
 use crate::event::EventKind;
+use crate::handlers::Handler;
 use crate::message::ToolCall;
 use crate::outcome::ToolOutcome;
 use crate::runtime::Inner;
@@ -85,6 +86,12 @@ pub(crate) fn session_name(snapshot: &Snapshot, skill: &CatalogSkill) -> String 
 }
 
 impl Inner {
+    /// What says something above the body of a skill when it is loaded. Only those that are trusted
+    /// are said something above.
+    pub(crate) fn opening(&self, skill: &CatalogSkill) -> Option<&Arc<dyn Handler>> {
+        self.handlers.opening(skill.name()).filter(|_| skill.trust() == Trust::Trusted)
+    }
+
     /// The text of a skill as a session has pinned it, with its arguments; `None` if it is lost.
     pub(crate) async fn pinned_text(
         &self,
@@ -188,10 +195,33 @@ impl Engine<'_> {
         let is_it = |it: &&Quarantined| {
             it.skill.name() == name && self.visibility(&it.skill) != Visibility::Hidden
         };
-        let quarantined = self.view.quarantined.iter().find(is_it)?;
-        let path = quarantined.skill.path().display().to_string();
-        let outcome = unreadable("skill_invalid", name, &path, &quarantined.cause());
-        Some(outcome.with_hint("Tell the user; `prowess doctor` says what is wrong."))
+        self.view.quarantined.iter().find(is_it).map(refused)
+    }
+
+    /// The body of a skill as its author wrote it, below what the host says above it.
+    pub(crate) async fn text_as_written(
+        &self,
+        snapshot: &Snapshot,
+        skill: &CatalogSkill,
+    ) -> Result<String, ToolOutcome> {
+        let (name, path) = (skill.name(), skill.path().display().to_string());
+        let text = skill.read().await.map_err(|error| read_failure(name, &path, &error))?;
+        let (_, body) = parts_of(&text)
+            .map_err(|error| unreadable("skill_not_text", name, &path, &error.to_string()))?;
+        let opening = self.opening(snapshot, skill).await?;
+        self.below(name, opening, body.to_owned())
+    }
+
+    /// A body below what the host says above it.
+    fn below(
+        &self,
+        name: &str,
+        opening: Option<String>,
+        body: String,
+    ) -> Result<String, ToolOutcome> {
+        let Some(opening) = opening else { return Ok(body) };
+        self.check_size(name, "opening", opening.len())?;
+        Ok(format!("{}\n\n{}", opening.trim_end(), body.trim_start_matches(['\r', '\n'])))
     }
 
     /// What stands above the body of a skill, if the host has something to say there.
@@ -200,10 +230,7 @@ impl Engine<'_> {
         snapshot: &Snapshot,
         skill: &CatalogSkill,
     ) -> Result<Option<String>, ToolOutcome> {
-        let opening = self.inner.handlers.opening(skill.name());
-        let Some(handler) = opening.filter(|_| skill.trust() == Trust::Trusted) else {
-            return Ok(None);
-        };
+        let Some(handler) = self.inner.opening(skill) else { return Ok(None) };
         let call = ToolCall::new("", LOAD, json!({}));
         let (session, agent, state) = (self.session, self.agent, &SessionState::default());
         let invocation = Invocation { session, agent, state, snapshot, call: &call, engine: self };
@@ -262,13 +289,7 @@ impl Engine<'_> {
             let data = json!({"skill": name, "what": what, "bytes": null, "limit": limit});
             ToolOutcome::failed("too_large", data)
         })?;
-        let body = match opening {
-            Some(opening) => {
-                self.check_size(&name, "opening", opening.len())?;
-                format!("{}\n\n{}", opening.trim_end(), body.trim_start_matches(['\r', '\n']))
-            }
-            None => body,
-        };
+        let body = self.below(&name, opening, body)?;
         let mut notes = Vec::new();
         let mut note = |message: String| notes.push((EventKind::ResourcesUnlisted, message));
         let (resources, tree_digest) = match whole.files {
@@ -470,6 +491,14 @@ fn parts_of(bytes: &[u8]) -> Result<(&str, &str), std::str::Utf8Error> {
     let text = std::str::from_utf8(bytes)?;
     let body = prowess_format::split(text, usize::MAX).map_or(0, |split| split.body.start);
     Ok(text.split_at(body))
+}
+
+/// What is said of a skill that is there and cannot be used.
+pub(crate) fn refused(quarantined: &Quarantined) -> ToolOutcome {
+    let path = quarantined.skill.path().display().to_string();
+    let name = quarantined.skill.name();
+    unreadable("skill_invalid", name, &path, &quarantined.cause())
+        .with_hint("Tell the user; `prowess doctor` says what is wrong.")
 }
 
 fn unreadable(code: &'static str, skill: &str, path: &str, cause: &str) -> ToolOutcome {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use prowess_catalog::{CatalogSkill, Snapshot, Trust};
+use prowess_catalog::{CatalogSkill, Gates, Snapshot, Trust};
 use prowess_format::Digest;
 
 use crate::dialect::{Dialect, ToolWords};
@@ -24,11 +24,38 @@ pub(crate) struct ToolTable {
     only: Option<Arc<BTreeSet<String>>>,
 }
 
-/// A tool, and the skill that a host ties it to.
+/// A tool, whose it is, and the skill that a host ties it to.
 #[derive(Clone)]
 pub(crate) struct Registered {
     pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) by: BroughtBy,
     pub(crate) skill: Option<String>,
+}
+
+/// Whose a tool is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BroughtBy {
+    /// The host has it for everybody.
+    Host,
+    /// A skill declares what carries it out.
+    Skill,
+}
+
+impl Registered {
+    /// A tool of the host.
+    pub(crate) fn host(tool: Arc<dyn Tool>) -> Self {
+        Self { tool, by: BroughtBy::Host, skill: None }
+    }
+
+    /// A tool of the host that can be called only while this skill is loaded.
+    pub(crate) fn tied(tool: Arc<dyn Tool>, skill: String) -> Self {
+        Self { tool, by: BroughtBy::Host, skill: Some(skill) }
+    }
+
+    /// A tool that a skill brings.
+    pub(crate) fn brought(tool: Arc<dyn Tool>) -> Self {
+        Self { tool, by: BroughtBy::Skill, skill: None }
+    }
 }
 
 impl ToolTable {
@@ -37,7 +64,7 @@ impl ToolTable {
         let loading = load_tools(dialect).into_iter();
         let mut table =
             Self { tools: HashMap::new(), managing: HashSet::new(), generic: None, only: None };
-        for tool in loading.map(|tool| Registered { tool, skill: None }) {
+        for tool in loading.map(Registered::host) {
             table.managing.insert(tool.tool.declaration().name.clone());
             table.insert(tool);
         }
@@ -65,7 +92,7 @@ impl ToolTable {
     pub(crate) fn widened(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         let mut widened = self.clone();
         for tool in tools {
-            widened.insert(Registered { tool, skill: None });
+            widened.insert(Registered::host(tool));
         }
         widened
     }
@@ -123,14 +150,20 @@ impl Declared {
     /// ties to skills.
     pub(crate) fn of(snapshot: &Snapshot, seen: &Snapshot, table: &ToolTable) -> Self {
         let mut tools: HashMap<String, Vec<Opener>> = HashMap::new();
-        // No skill can lock the tools by which skills are loaded.
-        let brought = |skill| brought_by(skill).filter(|tool| !table.manages(tool));
-        for tool in everybody(snapshot).flat_map(brought) {
-            tools.entry(tool).or_default();
+        // No skill can lock the tools by which skills are loaded, nor, unless its source may, those
+        // that the host has for everybody.
+        let may_gate = |skill: &CatalogSkill, tool: &str| match skill.gates() {
+            Gates::AllTools => !table.manages(tool),
+            Gates::OwnTools => table.get(tool).is_none() && !table.manages(tool),
+        };
+        for skill in everybody(snapshot) {
+            for tool in brought_by(skill).filter(|tool| may_gate(skill, tool)) {
+                tools.entry(tool).or_default();
+            }
         }
         // Who is seen may stand where a hidden one would.
         for skill in everybody(seen) {
-            for tool in brought(skill) {
+            for tool in brought_by(skill).filter(|tool| may_gate(skill, tool)) {
                 let (name, digest) = (session_name(seen, skill), Some(skill.found().digest));
                 tools.entry(tool).or_default().push(Opener { skill: name, digest });
             }
@@ -167,15 +200,28 @@ fn everybody(snapshot: &Snapshot) -> impl Iterator<Item = &CatalogSkill> {
 }
 
 /// The tools that wait for a skill because it declares them. Who is not trusted does not shut a
-/// tool of the host, nor open it.
+/// tool of the host, nor open it; who gates only its own has said what carries them out.
 pub(crate) fn brought_by(skill: &CatalogSkill) -> impl Iterator<Item = String> {
     let is_trusted = skill.trust() == Trust::Trusted;
     let declared = if is_trusted { declarations(skill) } else { Vec::new() };
-    declared.into_iter().filter(|(_, requires_loaded)| *requires_loaded).map(|(tool, _)| tool)
+    let gates = skill.gates();
+    let waits = move |it: &Declaration| {
+        it.requires_loaded && (it.is_carried_out || gates == Gates::AllTools)
+    };
+    declared.into_iter().filter(waits).map(|it| it.tool)
 }
 
-/// The tools that a skill declares, and whether they wait for it.
-fn declarations(skill: &CatalogSkill) -> Vec<(String, bool)> {
+/// A tool that a skill declares.
+struct Declaration {
+    tool: String,
+    /// Whether it waits for the skill.
+    requires_loaded: bool,
+    /// Whether the skill says what carries it out.
+    is_carried_out: bool,
+}
+
+/// The tools that a skill declares.
+fn declarations(skill: &CatalogSkill) -> Vec<Declaration> {
     let frontmatter = &skill.found().frontmatter;
     if !frontmatter
         .raw()
@@ -184,9 +230,15 @@ fn declarations(skill: &CatalogSkill) -> Vec<(String, bool)> {
     {
         return Vec::new();
     }
-    let configured = frontmatter.tool_configs().into_iter();
-    let configured = configured.map(|config| (config.name, config.requires_skill_loaded));
-    configured.chain(frontmatter.include_tools().into_iter().map(|tool| (tool, true))).collect()
+    let configured = frontmatter.tool_configs().into_iter().map(|config| Declaration {
+        is_carried_out: config.script.is_some() || !config.method.is_empty(),
+        requires_loaded: config.requires_skill_loaded,
+        tool: config.name,
+    });
+    let included = frontmatter.include_tools().into_iter();
+    let included =
+        included.map(|tool| Declaration { tool, requires_loaded: true, is_carried_out: false });
+    configured.chain(included).collect()
 }
 
 /// Why a tool can be called.
@@ -227,6 +279,7 @@ pub(crate) fn opens(
 ) -> bool {
     match &registered.skill {
         Some(skill) => *skill == loaded.name,
+        None if registered.by == BroughtBy::Host && loaded.tools.gates == Gates::OwnTools => false,
         None => {
             let openers = declared.tools.get(tool).into_iter().flatten();
             let mut texts = openers.filter(|opener| opener.skill == loaded.name);

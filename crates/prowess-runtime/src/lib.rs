@@ -31,6 +31,7 @@ mod layer;
 mod message;
 mod narrow;
 mod outcome;
+mod outside;
 mod policy;
 mod prompt;
 mod runtime;

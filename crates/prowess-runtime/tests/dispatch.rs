@@ -675,3 +675,53 @@ async fn a_skill_that_is_not_trusted_does_not_shut_a_tool_of_the_host() {
         assert_eq!(outcome.code, code, "{trust:?}");
     }
 }
+
+/// A skill of a source that gates only what its skills bring themselves, and the same skill of one
+/// that gates everything, as the control.
+#[tokio::test]
+async fn a_published_skill_neither_shuts_nor_opens_a_tool_of_the_host() {
+    use prowess_catalog::{Catalog, Gates, MemorySource, SourceInfo};
+    use prowess_runtime::{AllowedToolsPolicy, Handlers, Runtime, Settings, ToolCall, ToolOutcome};
+    let declaring = [
+        "tool_configs:\n  - name: echo\n",
+        "tool_configs:\n  - name: echo\n    method: own\n",
+        "metadata:\n  include_tools: echo\n",
+    ];
+    for (lines, gates) in
+        declaring.iter().flat_map(|it| [(it, Gates::AllTools), (it, Gates::OwnTools)])
+    {
+        let case = format!("{lines}{gates:?}");
+        let head = format!("---\nname: locker\ndescription: L.\nallowed-tools: nothing\n{lines}");
+        let own = "tool_configs:\n  - name: own_tool\n    method: own\n";
+        let info = SourceInfo::new("memory", "memory").with_gates(gates);
+        let source = MemorySource::new("memory")
+            .with_info(info)
+            .with_skill("locker", format!("{head}---\nx"))
+            .with_skill("owner", format!("---\nname: owner\ndescription: O.\n{own}---\nx"));
+        let handlers = Handlers::for_all().method("own", [], |_| async { ToolOutcome::text("ok") });
+        let settings = Settings::default().with_allowed_tools_policy(AllowedToolsPolicy::Restrict);
+        let runtime = Runtime::builder(Catalog::builder().source(source).build())
+            .tool(echo("echo"))
+            .toolkit(std::sync::Arc::new(handlers))
+            .settings(settings)
+            .build()
+            .unwrap();
+        let session = "s".parse().unwrap();
+        let call = async |id: &str, tool: &str, arguments| {
+            let call = ToolCall::new(id, tool, arguments);
+            runtime.dispatch(&session, &AgentName::default(), call).await.unwrap().code.into_owned()
+        };
+        let (shut, opened) = match gates {
+            Gates::AllTools => ("skill_not_loaded", "ok"),
+            // The policy goes on to judge it: to declare a tool is not to be given it.
+            Gates::OwnTools => ("ok", "tool_not_allowed"),
+        };
+        assert_eq!(call("1", "echo", json!({})).await, shut, "{case}");
+        // What it brings itself waits for it all the same.
+        assert_eq!(call("2", "own_tool", json!({})).await, "skill_not_loaded", "{case}");
+        assert_eq!(call("3", "load_skill", json!({"skill": "locker"})).await, "loaded", "{case}");
+        assert_eq!(call("4", "echo", json!({})).await, opened, "{case}");
+        assert_eq!(call("5", "load_skill", json!({"skill": "owner"})).await, "loaded", "{case}");
+        assert_eq!(call("6", "own_tool", json!({})).await, "ok", "{case}");
+    }
+}

@@ -110,7 +110,8 @@ impl App {
 
     /// What is answered about a skill as it is now.
     pub(crate) async fn prepared(&self, shelved: &Shelved) -> Result<Arc<Prepared>, Problem> {
-        self.inner.shelf.get(self.inner.registry.store().as_ref(), shelved).await
+        let store = self.inner.registry.store().as_ref();
+        self.inner.shelf.get(store, &self.inner.runtime, shelved).await
     }
 
     /// When skills were loaded last.

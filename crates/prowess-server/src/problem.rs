@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use prowess_catalog::ContentError;
-use prowess_runtime::{InvalidAgentName, InvalidSessionKey, RuntimeError, StoreError};
+use prowess_runtime::{InvalidAgentName, InvalidSessionKey, RuntimeError, StoreError, ToolOutcome};
 use prowess_store::{DocumentError, InvalidSkillId, KeyError, VersionError, Violation};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -207,6 +207,29 @@ impl From<RuntimeError> for Problem {
             _ => 500,
         };
         Self::of(status, error.code(), &error)
+    }
+}
+
+impl From<ToolOutcome> for Problem {
+    /// A text that the engine could not give: what the skill is like keeps it from that (409), or
+    /// what makes the text has failed (502).
+    fn from(failure: ToolOutcome) -> Self {
+        let status = match failure.code.as_ref() {
+            "resource_not_found" => 404,
+            "skill_invalid" | "resource_unreadable" | "not_text" | "too_large" => 409,
+            _ => 502,
+        };
+        let message = match failure.data["cause"].as_str() {
+            Some(cause) if failure.code == "skill_invalid" => format!(
+                "the skill cannot be used here: {cause}; make a version without that, or give the \
+                 host what it names"
+            ),
+            _ => failure.content,
+        };
+        if status >= 500 {
+            tracing::warn!(target: "prowess::server", code = &*failure.code, "{message}");
+        }
+        Self::new(status, failure.code, message)
     }
 }
 

@@ -13,7 +13,8 @@ fn document(id: &str) -> Value {
         "category": "custom", "core_content": "Do it, and do it well.\n", "author": "ann",
         "resources": [{"name": "examples", "description": "Some", "content": "# Examples\n"}],
         "scripts": [{"name": "run.py", "content": "print(1)\n"}],
-        "tool_configs": [{"name": "do_it", "method": "do_it", "args": [{"name": "n", "type": "integer"}]}],
+        "tool_configs": [{"name": "do_it", "method": "do_it",
+            "args": [{"name": "n", "type": "integer", "required": true}]}],
         "resource_configs": [
             {"name": "inline", "content": "inline text"},
             {"name": "schema", "dynamic": true, "method": "read_schema"},
@@ -63,19 +64,25 @@ async fn what_get_gives_is_changed_and_put_back_or_posted_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_resource_that_is_made_when_it_is_asked_for_is_said_to_be_one() {
+async fn a_resource_that_nobody_here_makes_is_another_thing_than_none() {
     let server = Running::start().await;
     server.post(API, document("a")).await;
     let dynamic = server.get("/api/v1/skills/a/resources/schema").await;
-    assert_eq!((dynamic.status, dynamic.code().as_str()), (409, "resource_is_dynamic"));
-    assert!(dynamic.text().contains("/api/v1/sessions"), "{}", dynamic.text());
+    assert_eq!((dynamic.status, dynamic.code().as_str()), (409, "skill_invalid"));
+    assert!(
+        dynamic.text().contains("'read_schema', which nobody here offers"),
+        "{}",
+        dynamic.text()
+    );
     assert_eq!(server.get("/api/v1/skills/a/resources/nope").await.code(), "resource_not_found");
 }
 
 #[tokio::test]
 async fn a_load_is_for_whom_the_address_or_the_body_says() {
     let server = Running::start().await;
-    server.post(API, document("a")).await;
+    let mut usable = document("a");
+    usable["resource_configs"] = json!([]);
+    server.post(API, usable).await;
     let load = async |query: &str, body: Value| {
         server.post(&format!("/api/v1/skills/a/load{query}"), body).await.status
     };

@@ -41,12 +41,16 @@ async fn a_skill_is_made_read_changed_and_deleted() {
     let made = create(&server, "my_skill").await;
     assert_eq!(made.status, 201, "{}", made.text());
     assert_eq!(made.header("location"), Some("/api/v1/skills/my_skill"));
+    let mut answer = made.json();
+    let findings = answer["findings"].take();
+    let is_info = |it: &Value| it["level"] == "info";
+    assert!(findings.as_array().unwrap().iter().all(is_info), "{findings}");
     assert_eq!(
-        made.json(),
+        answer,
         json!({
             "id": "my_skill", "skill_id": "my_skill", "name": "My Skill", "version_number": 1,
             "active_version": 1,
-            "message": "Skill 'My Skill' created successfully",
+            "message": "Skill 'My Skill' created successfully", "findings": null,
         })
     );
     let got = server.get("/api/v1/skills/my_skill").await;

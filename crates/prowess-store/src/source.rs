@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prowess_catalog::{
-    FoundSkill, ReadError, Resource, ResourceListing, ResourcePath, ResourceScope, ScanLimits,
-    SkillText, Source, SourceFuture, SourceInfo, SourceListing, TreeDigest,
+    CatalogSkill, FoundSkill, Gates, MemorySource, ReadError, Resource, ResourceListing,
+    ResourcePath, ResourceScope, ScanLimits, SkillContents, SkillText, Source, SourceFuture,
+    SourceInfo, SourceListing, TreeDigest,
 };
 use prowess_format::{Diagnostic, Digest};
 
@@ -46,11 +47,22 @@ impl std::fmt::Debug for VersionSource {
 }
 
 impl VersionSource {
-    /// A trusted source with this label.
+    /// A trusted source with this label. Whoever may publish does not run the host: its skills gate
+    /// the tools that they bring, and no tool of the host.
     pub fn new(label: impl Into<String>, registry: Arc<Registry>) -> Self {
-        let label = label.into();
-        let info = SourceInfo::new(label, "registry:");
-        Self { info, registry, limits: ScanLimits::default(), listed: Mutex::default() }
+        Self {
+            info: info(label),
+            registry,
+            limits: ScanLimits::default(),
+            listed: Mutex::default(),
+        }
+    }
+
+    /// A skill of this id with these files as such a source has it, whether it is stored or not;
+    /// `None` if its text is none of a skill.
+    pub fn skill_of(id: &SkillId, contents: &SkillContents) -> Option<CatalogSkill> {
+        let source = MemorySource::new("registry").with_info(info("registry"));
+        source.with_contents(id.as_str(), contents).into_skill()
     }
 
     /// Changes what it is called or how far it is believed.
@@ -128,6 +140,11 @@ impl VersionSource {
     async fn file(&self, path: &str, digest: &Digest) -> Result<Vec<u8>, ReadError> {
         self.registry.store().file(digest).await.map_err(|error| unreadable(path, error))
     }
+}
+
+/// What a source of versions is called, and how far it is believed.
+fn info(label: impl Into<String>) -> SourceInfo {
+    SourceInfo::new(label, "registry:").with_gates(Gates::OwnTools)
 }
 
 fn unreadable(path: &str, error: VersionError) -> ReadError {

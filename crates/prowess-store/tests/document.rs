@@ -598,3 +598,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_file_without_a_path_is_where_a_declaration_names_it() {
+    let document: SkillDocument = serde_json::from_value(json!({
+        "name": "My Skill", "description": "Does something.", "core_content": "Some text.",
+        "resources": [
+            {"name": "examples.md", "content": "a"}, {"name": "other.md", "content": "b"},
+            {"name": "moved.md", "path": "docs/moved.md", "content": "c"},
+        ],
+        "scripts": [{"name": "run.py", "content": "d"}, {"name": "rest.py", "content": "e"}],
+        "resource_configs": [
+            {"name": "examples", "file": "./examples.md"}, {"name": "moved", "file": "moved.md"},
+        ],
+        "tool_configs": [{"name": "run", "script": "run.py"}],
+    }))
+    .unwrap();
+    let contents = document.contents(&"my_skill".parse().unwrap()).unwrap();
+    let paths: Vec<&str> = contents.files.iter().map(|file| file.path.as_str()).collect();
+    let expected = [
+        "SKILL.md",
+        "docs/moved.md",
+        "examples.md",
+        "resources/other.md",
+        "run.py",
+        "scripts/rest.py",
+    ];
+    assert_eq!(paths, expected);
+    // Read back it is the same, list by list.
+    let read = SkillDocument::of(&contents).unwrap();
+    let names = |files: &[prowess_store::DocumentFile]| -> Vec<String> {
+        files.iter().map(|file| file.name.clone()).collect()
+    };
+    assert_eq!(names(&read.resources), ["examples.md", "other.md", "moved.md"]);
+    assert_eq!(names(&read.scripts), ["run.py", "rest.py"]);
+    let again = read.contents(&"my_skill".parse().unwrap()).unwrap();
+    assert_eq!(again.tree_digest, contents.tree_digest);
+}

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use super::{Source, SourceFuture, SourceInfo};
 use crate::beneath::ResourcePath;
+use crate::contents::{ContentFile, SkillContents};
 use crate::error::ReadError;
 use crate::found::{FoundSkill, SkillText, SourceListing};
 use crate::limits::ScanLimits;
 use crate::resource::{LeftOut, LeftOutReason, Resource, ResourceListing, ResourceScope};
 use crate::scan::FILE_NAMES;
+use crate::skill::CatalogSkill;
 
 /// A file in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,23 @@ impl MemorySource {
         self.folders.entry(folder.into()).or_default().insert(path.into(), file);
         self.listing = Arc::new(self.make_listing());
         self
+    }
+
+    /// Adds a skill with all its files, in the place of one in the same folder.
+    pub fn with_contents(mut self, folder: impl Into<String>, contents: &SkillContents) -> Self {
+        let file = |file: &ContentFile| {
+            let own = MemoryFile { bytes: file.bytes.clone(), executable: file.executable };
+            (file.path.as_str().to_owned(), own)
+        };
+        self.folders.insert(folder.into(), contents.files.iter().map(file).collect());
+        self.listing = Arc::new(self.make_listing());
+        self
+    }
+
+    /// The first skill, outside of any catalog; `None` if no text is one.
+    pub fn into_skill(self) -> Option<CatalogSkill> {
+        let found = Arc::clone(self.listing.skills.first()?);
+        Some(CatalogSkill::new(Arc::new(self), found))
     }
 
     fn make_listing(&self) -> SourceListing {

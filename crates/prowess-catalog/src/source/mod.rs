@@ -25,7 +25,7 @@ pub use unusable::UnusableSource;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::beneath::ResourcePath;
 use crate::contents::{Gathering, SkillContents};
@@ -49,6 +49,24 @@ pub enum Trust {
     Trusted,
 }
 
+/// Which tools wait for a skill that declares them, as far as its source is trusted at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gates {
+    /// All of them, tools of the host too: whoever runs the host put the skill there.
+    #[default]
+    AllTools,
+    /// Those that it brings itself. A tool of the host it neither shuts nor opens.
+    OwnTools,
+}
+
+impl Gates {
+    /// Whether it is what goes without saying.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What a source is called and how far it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -59,17 +77,26 @@ pub struct SourceInfo {
     pub location: String,
     /// How far it is believed.
     pub trust: Trust,
+    /// Which tools wait for its skills.
+    pub gates: Gates,
 }
 
 impl SourceInfo {
     /// A trusted source.
     pub fn new(label: impl Into<String>, location: impl Into<String>) -> Self {
-        Self { label: label.into(), location: location.into(), trust: Trust::Trusted }
+        let (label, location) = (label.into(), location.into());
+        Self { label, location, trust: Trust::Trusted, gates: Gates::default() }
     }
 
     /// Sets how far it is believed.
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
+        self
+    }
+
+    /// Sets which tools wait for its skills.
+    pub fn with_gates(mut self, gates: Gates) -> Self {
+        self.gates = gates;
         self
     }
 }

@@ -1,6 +1,6 @@
 //! What is wrong with the tools and resources that a skill declares.
 
-use prowess_catalog::{Resource, ResourcePath};
+use prowess_catalog::{CatalogSkill, Gates, Resource, ResourcePath, Trust};
 use prowess_format::yaml::Node;
 use prowess_format::{
     ArgumentKind, ByteRange, Code, Diagnostic, Frontmatter, Level, ResourceConfig, Span,
@@ -24,9 +24,10 @@ pub(super) enum Files {
     Unreadable(String),
 }
 
-/// Something that keeps a skill from being used.
+/// Something that keeps a skill from being used, or a part of it from counting.
 pub(super) struct Fault {
     code: Code,
+    level: Level,
     range: ByteRange,
     message: String,
     help: Option<String>,
@@ -35,7 +36,7 @@ pub(super) struct Fault {
 impl Fault {
     /// With its place in the text, if that is at hand.
     pub(super) fn diagnostic(self, text: Option<&str>, path: &str) -> Diagnostic {
-        let found = Diagnostic::new(self.code, Level::Error, self.message).with_path(path);
+        let found = Diagnostic::new(self.code, self.level, self.message).with_path(path);
         let found = match text {
             Some(text) => found.with_span(Span::locate(text, self.range)),
             None => found,
@@ -70,6 +71,31 @@ pub(super) fn faults(
     check.faults
 }
 
+/// Tools that a skill declares without bringing them, where that does not count, in the order of the
+/// text.
+pub(super) fn idle(skill: &CatalogSkill, table: &ToolTable) -> Vec<Fault> {
+    if skill.gates() == Gates::AllTools || skill.trust() != Trust::Trusted {
+        return Vec::new();
+    }
+    let frontmatter = &skill.found().frontmatter;
+    let configured = frontmatter.tool_configs().into_iter().map(|it| (it.name, it.range));
+    let configured = configured.filter(|(tool, _)| table.get(tool).is_some());
+    let metadata = frontmatter.raw().get("metadata").map(|node| node.range).unwrap_or_default();
+    let included = frontmatter.include_tools().into_iter().map(|tool| (tool, metadata));
+    let fault = |(tool, range): (String, ByteRange)| Fault {
+        code: Code::InvalidToolConfig,
+        level: Level::Warning,
+        range,
+        message: format!(
+            "The tool '{tool}' is not the skill's own: it does not wait for the skill"
+        ),
+        help: Some("leave it out; skills of the host's own folders may gate its tools".to_owned()),
+    };
+    let mut idle: Vec<Fault> = configured.chain(included).map(fault).collect();
+    idle.sort_by_key(|fault| fault.range.start);
+    idle
+}
+
 struct Check<'a> {
     skill: &'a str,
     handlers: &'a HandlerTable,
@@ -80,7 +106,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn fault(&mut self, code: Code, range: ByteRange, message: String, help: Option<String>) {
-        self.faults.push(Fault { code, range, message, help });
+        self.faults.push(Fault { code, level: Level::Error, range, message, help });
     }
 
     fn tool(&mut self, tool: &ToolConfig) {

@@ -13,7 +13,7 @@ use crate::gate::{Registered, ToolTable};
 use crate::handlers::HandlerTable;
 use crate::runtime::Inner;
 use crate::session::{LoadedSkill, SessionState};
-use check::{Files, faults};
+use check::{Fault, Files, faults, idle};
 use tool::BoundTool;
 
 /// So many texts of skills are kept bound at hand, beyond those of the snapshot.
@@ -116,6 +116,25 @@ impl Inner {
         bound
     }
 
+    /// Whether what a skill declares can be bound, as far as it is trusted to bring something; else
+    /// why not.
+    pub(crate) async fn bound(&self, skill: &CatalogSkill) -> Result<(), Vec<Diagnostic>> {
+        match skill.trust() == Trust::Trusted && declares(&skill.found().frontmatter) {
+            true => self.bind_skill(skill).await.map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// What keeps a skill from being used, and what of its declarations does not count.
+    pub(crate) async fn findings(&self, skill: &CatalogSkill) -> Vec<Diagnostic> {
+        let mut findings = self.bound(skill).await.err().unwrap_or_default();
+        let idle = idle(skill, &self.tools);
+        if !idle.is_empty() {
+            findings.extend(located(skill, idle).await);
+        }
+        findings
+    }
+
     async fn bind_skill(&self, skill: &CatalogSkill) -> Result<Arc<BoundSkill>, Vec<Diagnostic>> {
         let found = skill.found();
         let names_files = names_files(&found.frontmatter);
@@ -138,10 +157,7 @@ impl Inner {
             self.bindings.keep(name, found.digest, &bound);
             return Ok(bound);
         }
-        // The text is needed only to say on which lines.
-        let text = skill.read().await.ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let path = skill.path().display().to_string();
-        Err(faults.into_iter().map(|fault| fault.diagnostic(text.as_deref(), &path)).collect())
+        Err(located(skill, faults).await)
     }
 
     /// Binds what loaded skills have pinned, where it is not what the snapshot has.
@@ -218,6 +234,13 @@ impl Inner {
     }
 }
 
+/// Faults of a skill with their places in its text, which is needed only for that.
+async fn located(skill: &CatalogSkill, faults: Vec<Fault>) -> Vec<Diagnostic> {
+    let text = skill.read().await.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let path = skill.path().display().to_string();
+    faults.into_iter().map(|fault| fault.diagnostic(text.as_deref(), &path)).collect()
+}
+
 /// Without the source of a qualified name.
 fn plain_name(name: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
@@ -248,7 +271,7 @@ fn tools_of(
     let configs = configs.filter(|config| table.get(&config.name).is_none());
     let tool = |config| {
         let tool = BoundTool::new(skill, digest, config, handlers)?;
-        let registered = Registered { tool: Arc::new(tool), skill: None };
+        let registered = Registered::brought(Arc::new(tool));
         Some((registered.tool.declaration().name.clone(), registered))
     };
     configs.filter_map(tool).collect()

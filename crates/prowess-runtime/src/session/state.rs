@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use prowess_catalog::{CatalogSkill, Resource, ResourceKind, Snapshot, TreeDigest, Trust};
+use prowess_catalog::{CatalogSkill, Gates, Resource, ResourceKind, Snapshot, TreeDigest, Trust};
 use prowess_format::yaml::Value as Yaml;
 use prowess_format::{Digest, ToolPattern};
 use serde::{Deserialize, Serialize};
@@ -262,6 +262,9 @@ pub struct ToolRules {
     /// The tools that it declares and that wait for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brings: Vec<String>,
+    /// Whether tools of the host are among those.
+    #[serde(default, skip_serializing_if = "Gates::is_default")]
+    pub gates: Gates,
 }
 
 impl ToolRules {
@@ -278,11 +281,12 @@ impl ToolRules {
             allowed: frontmatter.allowed_tools().filter(|_| !is_blank).map(texts).or(silent),
             disallowed: texts(frontmatter.disallowed_tools()),
             brings: brought_by(skill).collect(),
+            gates: skill.gates(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.allowed.is_none() && self.disallowed.is_empty() && self.brings.is_empty()
+        *self == Self::default()
     }
 }
 

@@ -34,21 +34,30 @@ pub(crate) async fn give(
     let gone = |failure: ToolOutcome| about(failure.with_data("was_loaded", true));
     let skill = engine.find(snapshot, name).map_err(gone)?;
     let skill = &*engine.pinned(loaded, skill).await.map_err(about)?;
-    let configs = skill.found().frontmatter.resource_configs();
-    let config = configs.iter().find(|config| config.name == resource);
-    let text = match config {
-        Some(config) => {
-            configured(invocation, name, skill, config, arguments).await.map_err(about)?
-        }
-        None => file(invocation, name, skill, &configs, resource).await.map_err(about)?,
-    };
-    engine.check_size(name, resource, text.len()).map_err(about)?;
+    let text = text(invocation, name, skill, resource, arguments).await.map_err(about)?;
     let data = json!({"skill": name, "resource": resource, "text": text});
     let message = format!("Resource '{resource}' of skill '{name}' given");
     Ok(ToolOutcome::coded("detail", data)
         .with_note(EventKind::DetailGiven, message)
         .with_change(Change::Touch { skill: name.clone() })
         .about(name))
+}
+
+/// The text of a resource of a skill. What is made now gets those of the arguments that it takes.
+pub(crate) async fn text(
+    invocation: Invocation<'_>,
+    name: &str,
+    skill: &CatalogSkill,
+    resource: &str,
+    arguments: &Value,
+) -> Result<String, ToolOutcome> {
+    let configs = skill.found().frontmatter.resource_configs();
+    let text = match configs.iter().find(|config| config.name == resource) {
+        Some(config) => configured(invocation, name, skill, config, arguments).await?,
+        None => file(invocation, name, skill, &configs, resource).await?,
+    };
+    invocation.engine.check_size(name, resource, text.len())?;
+    Ok(text)
 }
 
 /// A resource that the skill declares: made now, written in the frontmatter, or in a file.

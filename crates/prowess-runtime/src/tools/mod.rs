@@ -8,7 +8,7 @@ mod loaded;
 pub(crate) mod skill_tool;
 mod unload;
 
-pub(crate) use detail::give as give_detail;
+pub(crate) use detail::{give as give_detail, text as detail_text};
 pub(crate) use load::Opening;
 
 use std::sync::Arc;
@@ -70,6 +70,9 @@ const MODE: Parameter = parameter("mode", Kind::Choice(&["add", "replace", "clea
 /// The tool without which no skill can be loaded.
 pub(crate) const LOAD: &str = "load_skill";
 
+/// The tool that gives a resource of a skill.
+pub(crate) const DETAIL: &str = "load_skill_detail";
+
 type Run = for<'a> fn(
     Invocation<'a>,
     CallArguments<'a>,
@@ -107,11 +110,7 @@ static TOOLS: [(Spec, Effect, Run); 6] = [
         |invocation, arguments| Box::pin(docs::select(invocation, arguments)),
     ),
     (
-        Spec {
-            name: "load_skill_detail",
-            parameters: &[SKILL, parameter("resource", Kind::Text)],
-            required: 2,
-        },
+        Spec { name: DETAIL, parameters: &[SKILL, parameter("resource", Kind::Text)], required: 2 },
         Effect::State,
         |invocation, arguments| Box::pin(detail::detail(invocation, arguments)),
     ),

@@ -1,6 +1,7 @@
 //! What there is at which address. One file per subject.
 
 mod describe;
+mod finding;
 mod health;
 mod metrics;
 mod prometheus;

@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prowess_catalog::{Catalog, MemoryContent, MemorySource};
@@ -95,6 +96,8 @@ pub fn parts(folder: &tempfile::TempDir) -> (ServerBuilder, SqliteStore, Runtime
         .sessions(Arc::new(store.sessions()))
         .content(Arc::new(MemoryContent::default()))
         .toolkit(Arc::new(do_it()))
+        .toolkit(Arc::new(made()))
+        .toolkit(Arc::new(failing()))
         .tool(taking("slow", 700))
         .tool(taking("very_slow", 1600))
         .tool(taking("for_ever", 1_000_000))
@@ -233,8 +236,26 @@ pub fn dechunked(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
+/// What the skill `made` is given: something new above its body whenever it is loaded, and rows.
+fn made() -> Handlers {
+    let count = Arc::new(AtomicU64::new(0));
+    let next = move |_| {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        async move { ToolOutcome::text(format!("## Made\n- Number: {number}\n")) }
+    };
+    Handlers::for_skill("made")
+        .opening(next)
+        .method("rows", [], |_| async { ToolOutcome::text("id | name\n1 | ann") })
+}
+
+/// What the skill `failing` is given.
+fn failing() -> Handlers {
+    let fails = |_| async { ToolOutcome::error("database_gone", "the database is gone") };
+    Handlers::for_skill("failing").opening(fails).method("rows", [], fails)
+}
+
 /// What the tool of the skills in these tests is bound to.
-fn do_it() -> Handlers {
+pub fn do_it() -> Handlers {
     let n = Parameter::required("n", ArgumentKind::Integer);
     let done = |it: Value| async move { ToolOutcome::text(format!("done {} times", it["n"])) };
     Handlers::for_all().method("do_it", [n], done)

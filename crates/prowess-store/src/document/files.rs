@@ -104,10 +104,17 @@ fn encode(bytes: &[u8]) -> (Encoding, String) {
     }
 }
 
-/// Gives every file the form that [`documents`] gives it.
-pub(super) fn normalize(files: &mut [DocumentFile], list: List) {
+/// Gives every file the form that [`documents`] gives it. One without a path is where a declaration
+/// looks for it that names it so.
+pub(super) fn normalize(files: &mut [DocumentFile], list: List, declared: &[&str]) {
+    let declared: HashSet<ResourcePath> =
+        declared.iter().filter_map(|path| ResourcePath::parse(path).ok()).collect();
+    let place = |name: &str| match ResourcePath::parse(name) {
+        Ok(path) if declared.contains(&path) => name.to_owned(),
+        _ => list.path_of(name),
+    };
     for file in files {
-        let path = file.path.take().unwrap_or_else(|| list.path_of(&file.name));
+        let path = file.path.take().unwrap_or_else(|| place(&file.name));
         let parsed = ResourcePath::parse(&path).ok();
         file.path = Some(parsed.map_or(path, |parsed| parsed.as_str().to_owned()));
         file.language = file.language.take().filter(|language| !language.is_empty());

@@ -126,8 +126,9 @@ pub struct DocumentFile {
     /// What is in it. Without this it is a mention of a file that is not there.
     #[serde(default)]
     pub content: Option<String>,
-    /// Where it is in the skill's folder: `resources/` or `scripts/` and its name, unless this is
-    /// sent. Answers always have it.
+    /// Where it is in the skill's folder. If this is not sent: at its name, if a `file` of
+    /// `resource_configs` or a `script` of `tool_configs` is called so, else below `resources/` or
+    /// `scripts/`. Answers always have it.
     #[serde(default)]
     pub path: Option<String>,
     /// How `content` stands for bytes.

@@ -99,8 +99,11 @@ impl SkillDocument {
         self.category = trimmed(&self.category, category);
         self.version = trimmed(&self.version, version);
         self.author = self.author.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
-        files::normalize(&mut self.resources, files::List::Resources);
-        files::normalize(&mut self.scripts, files::List::Scripts);
+        let files = self.resource_configs.iter().filter_map(|it| it.file.as_deref());
+        let scripts = self.tool_configs.iter().filter_map(|it| it.script.as_deref());
+        let declared: Vec<&str> = files.chain(scripts).collect();
+        files::normalize(&mut self.resources, files::List::Resources, &declared);
+        files::normalize(&mut self.scripts, files::List::Scripts, &declared);
         for argument in self.tool_configs.iter_mut().flat_map(|tool| &mut tool.args) {
             argument.default = argument.default.take().filter(|value| !value.is_null());
         }

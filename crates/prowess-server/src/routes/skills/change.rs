@@ -24,6 +24,7 @@ use crate::heavy::heavy;
 use crate::identity::{Editor, Identity};
 use crate::prepared::{etag, etag_of};
 use crate::problem::Problem;
+use crate::routes::finding::{Finding, findings};
 
 /// How often a change that fits any state is tried on the newest one.
 const ATTEMPTS: usize = 32;
@@ -39,6 +40,8 @@ pub(super) struct Created {
     version_number: u64,
     /// None as long as a publisher has not activated one: an editor's skill waits for that.
     active_version: Option<u64>,
+    /// What there is to say about it. An error about what it declares is why no agent can load it here.
+    findings: Vec<Finding>,
 }
 
 /// Makes a skill. The role editor is needed; an editor's skill is used when a publisher has activated
@@ -63,11 +66,12 @@ pub(super) async fn create(
     let composed = heavy(size(&document), move || {
         let id = document.validate_new()?;
         let contents = document.contents(&id)?;
-        let about = SkillReading::of(&contents)?.about;
-        Ok::<_, DocumentError>((id, contents, about))
+        let reading = SkillReading::of(&contents)?;
+        Ok::<_, DocumentError>((id, Arc::new(contents), reading))
     });
-    let (id, contents, about) = composed.await??;
-    let mut new = NewVersion::new(id, contents.into(), about, identity.actor)
+    let (id, contents, reading) = composed.await??;
+    let about = reading.about.clone();
+    let mut new = NewVersion::new(id, Arc::clone(&contents), about, identity.actor)
         .expecting(Expected::Absent)
         .because(Some("Initial version".to_owned()));
     new.activation = activation;
@@ -80,6 +84,7 @@ pub(super) async fn create(
         name,
         version_number: version.number,
         active_version: skill.as_ref().map(|skill| skill.active.number),
+        findings: findings(&app, &reading, &contents).await?,
     };
     let place = format!("/api/v1/skills/{}", version.skill);
     let place = HeaderValue::from_str(&place).map_err(Problem::broken)?;
@@ -120,6 +125,15 @@ impl WhenUsed {
     }
 }
 
+/// A skill that was changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Updated {
+    #[serde(flatten)]
+    info: SkillInfo,
+    /// What there is to say about it. An error about what it declares is why no agent can load it here.
+    findings: Vec<Finding>,
+}
+
 /// Makes a new version of a skill with some fields changed; what is not named stays. The role editor
 /// is needed, and `If-Match`. What `GET` says beyond that may stand there, and is passed over.
 #[utoipa::path(
@@ -131,7 +145,7 @@ impl WhenUsed {
     ),
     request_body = DocumentChange,
     responses(
-        (status = 200, body = SkillInfo, headers(("ETag" = String))),
+        (status = 200, body = Updated, headers(("ETag" = String))),
         (status = 412, description = "It was changed meanwhile", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The document is invalid: details say where", body = Problem, content_type = "application/problem+json"),
         (status = 428, description = "There is no If-Match", body = Problem, content_type = "application/problem+json"),
@@ -240,11 +254,14 @@ async fn answer(app: &App, appended: Appended) -> Result<Response, Problem> {
         Some(skill) => etag_of(skill),
         None => etag(revision, version.tree_digest),
     };
-    let contents = app.registry().store().contents(&version).await?;
+    let contents = Arc::new(app.registry().store().contents(&version).await?);
+    let files = Arc::clone(&contents);
+    let reading = heavy(contents.bytes(), move || SkillReading::of(&files)).await??;
+    let findings = findings(app, &reading, &contents).await?;
     let info = heavy(contents.bytes(), move || {
         let document = SkillDocument::of(&contents)?;
         let info = SkillInfo::new(skill.as_ref(), revision, &version, document);
-        serde_json::to_vec(&info).map_err(Problem::broken)
+        serde_json::to_vec(&Updated { info, findings }).map_err(Problem::broken)
     });
     let headers = [(CONTENT_TYPE, JSON), (ETAG, tag), (LOCATION, place)];
     Ok((headers, info.await??).into_response())

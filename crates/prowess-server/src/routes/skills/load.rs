@@ -4,15 +4,17 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::response::{IntoResponse, Response};
 use prowess_runtime::{SessionKey, estimate_tokens};
-use prowess_store::{UsageKind, Use};
+use prowess_store::{UsageKind, Use, VersionedSkill};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::asked::skill_text;
 use super::existing;
 use super::read::JSON;
 use crate::app::App;
 use crate::extract::{JsonOrDefault, Path, Query};
 use crate::identity::Identity;
+use crate::prepared::{Load, LoadAnswer};
 use crate::problem::Problem;
 
 /// The most characters of the name of a session or an agent.
@@ -74,6 +76,16 @@ impl Asker {
         Ok(())
     }
 
+    /// The session that it is for.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.session_id.as_deref().or(self.session.as_deref())
+    }
+
+    /// The agent that it is for.
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
     /// This one, as far as it says something.
     fn or(self, other: Self) -> Self {
         let session_id = self.session_id.or(self.session);
@@ -87,28 +99,48 @@ impl Asker {
 
 /// The text of a skill.
 #[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code, reason = "answers of this form are kept ready as bytes")]
-pub(super) struct LoadedText {
+pub(crate) struct LoadedText {
     skill_id: String,
     name: String,
-    /// What is below the frontmatter.
-    content: String,
+    /// What is below the frontmatter, and above it what the host makes when the skill is loaded, such
+    /// as the schema of a database.
+    pub(crate) content: String,
     version_number: u64,
     semantic_version: String,
     tree_digest: String,
     /// How many tokens the content is, estimated.
-    tokens: u64,
+    pub(crate) tokens: u64,
 }
 
-/// Gives the text of a skill (level 2), and counts it. The answer is sent when the count is on the
-/// disk.
+impl LoadedText {
+    /// A text of the active version of a skill.
+    pub(crate) fn new(skill: &VersionedSkill, content: String) -> Self {
+        Self {
+            skill_id: skill.id.to_string(),
+            name: skill.active.about.title.clone(),
+            tokens: estimate_tokens(&content) as u64,
+            content,
+            version_number: skill.active.number,
+            semantic_version: skill.active.about.semantic_version.clone(),
+            tree_digest: skill.active.tree_digest.to_string(),
+        }
+    }
+}
+
+/// Gives the text of a skill (level 2), what the host makes when it is loaded included, and counts it.
+/// The answer is sent when the count is on the disk. Places for arguments stay as they are, and no
+/// session has loaded the skill by this.
 #[utoipa::path(
     post, path = "/skills/{skill_id}/load", tag = "skills", operation_id = "load_skill",
     params(
         ("skill_id" = String, Path, description = "The id of the skill"), Asker,
     ),
     request_body(content = Option<AskerBody>),
-    responses((status = 200, body = LoadedText, headers(("ETag" = String))))
+    responses(
+        (status = 200, body = LoadedText, headers(("ETag" = String))),
+        (status = 409, description = "The skill cannot be used here: it names what this host does not have", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "What the host makes when the skill is loaded could not be made", body = Problem, content_type = "application/problem+json"),
+    )
 )]
 pub(super) async fn load(
     State(app): State<App>,
@@ -125,11 +157,20 @@ pub(super) async fn load(
     let ready = app.prepared(&shelved).await?;
     let mut it = used(&identity, UsageKind::Load, &id, &asker);
     it.version = Some(ready.version);
-    (it.bytes, it.tokens) = ready.content;
+    let made;
+    let answer = match &ready.load {
+        Load::Ready(answer) => answer,
+        Load::Asked(skill) => {
+            let text = skill_text(&app, &identity, &asker, skill.clone()).await?;
+            made = LoadAnswer::new(&shelved.skill, text)?;
+            &made
+        }
+    };
+    (it.bytes, it.tokens) = answer.content;
     let time = it.time;
     app.counter().count(it).await?;
     shelved.loaded_at(time);
-    Ok(([(CONTENT_TYPE, JSON), (ETAG, ready.etag.clone())], ready.load.clone()).into_response())
+    Ok(([(CONTENT_TYPE, JSON), (ETAG, ready.etag.clone())], answer.sent.clone()).into_response())
 }
 
 /// A use of a skill by whoever asks.
@@ -137,8 +178,7 @@ fn used(identity: &Identity, kind: UsageKind, id: &str, asker: &Asker) -> Use {
     let mut it = Use::new(kind, id);
     // As the engine calls it: sessions of two users are two, and one is one by whichever way.
     let (app, user) = (SessionKey::DEFAULT_APP, identity.user());
-    let session = asker.session_id.as_ref().or(asker.session.as_ref());
-    it.session = session.map(|session| format!("{app}/{user}/{session}"));
+    it.session = asker.session().map(|session| format!("{app}/{user}/{session}"));
     it.agent.clone_from(&asker.agent);
     it
 }

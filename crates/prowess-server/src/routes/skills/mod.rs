@@ -1,5 +1,6 @@
 //! Skills of the registry.
 
+mod asked;
 pub(super) mod change;
 mod given_back;
 mod list;
@@ -19,6 +20,7 @@ use crate::identity::Identity;
 use crate::problem::Problem;
 
 pub(super) use given_back::{CHANGE_EXTRA, DOCUMENT_EXTRA};
+pub(crate) use load::LoadedText;
 pub(super) use read::document_of;
 pub(crate) use shown::SkillInfo;
 

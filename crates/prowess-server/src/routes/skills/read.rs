@@ -5,10 +5,14 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use prowess_store::{DocumentFile, Encoding, SkillDocument, UsageKind, Version};
+use prowess_catalog::ResourcePath;
+use prowess_store::{
+    DocumentFile, DocumentResource, Encoding, SkillDocument, UsageKind, Version, VersionSource,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::asked::resource_text;
 use super::load::{Asker, counted};
 use super::{Seen, SkillInfo, seen};
 use crate::app::App;
@@ -93,9 +97,10 @@ async fn document(
     identity: &Identity,
     id: &str,
     which: &WhichVersion,
-) -> Result<(u64, SkillDocument), Problem> {
+) -> Result<(Version, SkillDocument), Problem> {
     let version = seen(app, id, identity).await?.version(app, which.version).await?;
-    Ok((version.number, document_of(app, &version).await?.0))
+    let document = document_of(app, &version).await?.0;
+    Ok((version, document))
 }
 
 /// The document of a version, and of how many bytes it is made.
@@ -120,7 +125,7 @@ pub(super) async fn resources(
     Path(id): Path<String>,
     Query(which): Query<WhichVersion>,
 ) -> Result<Json<ResourceList>, Problem> {
-    let (version_number, document) = document(&app, &identity, &id, &which).await?;
+    let (version, document) = document(&app, &identity, &id, &which).await?;
     let entry = |is_script| {
         move |file: DocumentFile| {
             let DocumentFile { name, description, path, .. } = file;
@@ -129,7 +134,7 @@ pub(super) async fn resources(
     };
     let scripts = document.scripts.into_iter().map(entry(true));
     let resources = document.resources.into_iter().map(entry(false)).chain(scripts).collect();
-    Ok(Json(ResourceList { skill_id: id, version_number, resources }))
+    Ok(Json(ResourceList { skill_id: id, version_number: version.number, resources }))
 }
 
 /// A file of a skill, with what it holds.
@@ -144,7 +149,8 @@ pub(super) struct ResourceContent {
     encoding: Encoding,
 }
 
-/// What a file of a skill holds, or a resource that its frontmatter holds. Counts as a detail.
+/// What a file of a skill holds, or a resource that its frontmatter holds, or one that the host makes
+/// now. Counts as a detail.
 #[utoipa::path(
     get, path = "/skills/{skill_id}/resources/{resource_name}", tag = "skills",
     operation_id = "get_resource",
@@ -155,7 +161,8 @@ pub(super) struct ResourceContent {
     ),
     responses(
         (status = 200, body = ResourceContent),
-        (status = 409, description = "It is made when a session asks for it", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Nothing here can make it, or the skill cannot be used here", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "What makes it has failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resource(
@@ -166,29 +173,23 @@ pub(super) async fn resource(
     Query(asker): Query<Asker>,
 ) -> Result<Response, Problem> {
     asker.check()?;
-    let (version_number, document) = document(&app, &identity, &id, &which).await?;
-    let files = || document.resources.iter().chain(&document.scripts);
-    let by_name = files().find(|file| file.name == name);
-    let file = by_name.or_else(|| files().find(|file| file.path.as_deref() == Some(&name)));
-    let inline = document.resource_configs.iter().find(|config| config.name == name);
-    let (path, content, encoding) = match (file, inline) {
-        (Some(DocumentFile { content: Some(content), path, encoding, .. }), _) => {
-            (path.clone(), content.clone(), *encoding)
+    let (version, document) = document(&app, &identity, &id, &which).await?;
+    let version_number = version.number;
+    let (path, content, encoding) = match found(&document, &name) {
+        Found::File(DocumentFile { path, encoding, .. }, content) => {
+            (path.clone(), content.to_owned(), *encoding)
         }
-        (_, Some(config)) if config.content.is_some() => {
-            (None, config.content.clone().unwrap_or_default(), Encoding::default())
+        Found::Text(content) => (None, content.to_owned(), Encoding::default()),
+        Found::Asked => {
+            let contents = app.registry().store().contents(&version).await?;
+            let id = version.skill;
+            let skill =
+                heavy(contents.bytes(), move || VersionSource::skill_of(&id, &contents)).await?;
+            let skill = skill.ok_or_else(|| unknown(&name, &document))?;
+            let text = resource_text(&app, &identity, &asker, skill, name.clone()).await?;
+            (None, text, Encoding::default())
         }
-        (_, Some(config)) if config.file.is_some() => {
-            let meant = files().find(|file| file.path == config.file);
-            let missing = || unknown(&name, &document);
-            let file = meant.ok_or_else(missing)?;
-            let content = file.content.clone().ok_or_else(missing)?;
-            (file.path.clone(), content, file.encoding)
-        }
-        (_, Some(config)) if config.dynamic || config.method.is_some() => {
-            return Err(dynamic(&name));
-        }
-        _ => return Err(unknown(&name, &document)),
+        Found::Nothing => return Err(unknown(&name, &document)),
     };
     let bytes = content.len();
     let given = (bytes as u64, content.as_str());
@@ -199,13 +200,42 @@ pub(super) async fn resource(
     json_of(bytes, resource).await
 }
 
-fn dynamic(name: &str) -> Problem {
-    let message = format!(
-        "'{}' is made when it is asked for, and only in a session: make one with POST \
-         /api/v1/sessions, load the skill there, and ask for the resource with a call",
-        name.escape_debug()
-    );
-    Problem::new(409, "resource_is_dynamic", message)
+/// What a name means.
+enum Found<'a> {
+    /// A file, and what it holds.
+    File(&'a DocumentFile, &'a str),
+    /// What the frontmatter holds.
+    Text(&'a str),
+    /// The engine makes it, or says why nobody can.
+    Asked,
+    /// There is no such resource.
+    Nothing,
+}
+
+/// What a name means in a document: a resource that it declares, as for the engine, or a file by its
+/// name or path.
+fn found<'a>(document: &'a SkillDocument, name: &str) -> Found<'a> {
+    let file = |is_it: &dyn Fn(&DocumentFile) -> bool| {
+        let files = document.resources.iter().chain(&document.scripts);
+        let mut held = files.filter_map(|file| Some((file, file.content.as_deref()?)));
+        held.find(|(file, _)| is_it(file))
+    };
+    let at = |path: &str| file(&|file| file.path.as_deref() == Some(path));
+    let declared = document.resource_configs.iter().find(|config| config.name == name);
+    let named = match declared {
+        Some(config) if config.dynamic => return Found::Asked,
+        Some(DocumentResource { content: Some(content), .. }) => return Found::Text(content),
+        Some(DocumentResource { file: Some(file), .. }) => {
+            ResourcePath::parse(file).ok().and_then(|path| at(path.as_str()))
+        }
+        _ => None,
+    };
+    let named = named.or_else(|| file(&|file| file.name == name)).or_else(|| at(name));
+    match (named, declared) {
+        (Some((file, content)), _) => Found::File(file, content),
+        (None, Some(_)) => Found::Asked,
+        (None, None) => Found::Nothing,
+    }
 }
 
 fn unknown(name: &str, document: &SkillDocument) -> Problem {

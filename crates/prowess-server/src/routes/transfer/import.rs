@@ -7,7 +7,6 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use prowess_catalog::SkillContents;
-use prowess_format::Diagnostic;
 use prowess_store::{
     Activation, CHANGE_SUMMARY_CHARS, DOCUMENT_BYTES, Expected, NewVersion, SameContent,
     SkillReading, VersionError,
@@ -21,6 +20,7 @@ use crate::extract::{Flag, Query};
 use crate::heavy::heavy;
 use crate::identity::{Editor, Identity};
 use crate::problem::Problem;
+use crate::routes::finding::{self, Finding};
 use crate::routes::skills::change::WhenUsed;
 
 /// How often an import is tried again that leaves out what others make meanwhile.
@@ -86,35 +86,9 @@ struct ImportedSkill {
     status: &'static str,
     /// The version that holds it, unless nothing was done.
     version_number: Option<u64>,
-    /// What there is to say about its text.
+    /// What there is to say about its text, and about what it declares: an error of the latter is why
+    /// no agent can load it here.
     findings: Vec<Finding>,
-}
-
-/// Something that was found out about a text.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Finding {
-    code: &'static str,
-    /// `error`, `warning` or `info`.
-    level: String,
-    message: String,
-    path: Option<String>,
-    line: Option<u32>,
-    column: Option<u32>,
-    help: Option<String>,
-}
-
-impl From<&Diagnostic> for Finding {
-    fn from(it: &Diagnostic) -> Self {
-        Self {
-            code: it.code.as_str(),
-            level: it.level.to_string(),
-            message: it.message.clone(),
-            path: it.path.as_ref().map(ToString::to_string),
-            line: it.span.map(|span| span.line),
-            column: it.span.map(|span| span.column),
-            help: it.help.as_ref().map(ToString::to_string),
-        }
-    }
 }
 
 /// What came of an import.
@@ -163,7 +137,7 @@ pub(super) async fn import(
     let (is_dry, conflict) = (how.dry_run.unwrap_or_default().0, how.conflict.unwrap_or_default());
     let Sent { skills, findings, change_summary, .. } = sent;
     check_summary(change_summary.as_deref())?;
-    let skills = read_all(skills, &findings).await?;
+    let skills = read_all(&app, skills, &findings).await?;
     for _ in 0..ATTEMPTS {
         let mut planned = Vec::with_capacity(skills.len());
         app.refresh().await?;
@@ -224,10 +198,15 @@ fn reported(is_dry: bool, skills: Vec<ImportedSkill>, findings: Vec<Finding>) ->
 struct Read {
     reading: SkillReading,
     contents: Arc<SkillContents>,
+    findings: Vec<Finding>,
 }
 
 /// Reads what was sent, if every skill in it is one, and another one than the others.
-async fn read_all(sent: Vec<SkillContents>, findings: &[Finding]) -> Result<Vec<Read>, Problem> {
+async fn read_all(
+    app: &App,
+    sent: Vec<SkillContents>,
+    findings: &[Finding],
+) -> Result<Vec<Read>, Problem> {
     if sent.len() > MOST_SKILLS {
         let message = format!("there are {} skills; at most {MOST_SKILLS} are taken", sent.len());
         return Err(Problem::new(422, "too_many_skills", message));
@@ -242,7 +221,8 @@ async fn read_all(sent: Vec<SkillContents>, findings: &[Finding]) -> Result<Vec<
             let message = format!("there is more than one skill '{}' in what was sent", reading.id);
             return Err(Problem::new(422, "sent_twice", message));
         }
-        skills.push(Read { reading, contents });
+        let findings = finding::findings(app, &reading, &contents).await?;
+        skills.push(Read { reading, contents, findings });
     }
     if skills.is_empty() {
         let message = "there is no skill in what was sent that can be used";
@@ -285,7 +265,7 @@ impl Read {
         activation: Activation,
         summary: Option<String>,
     ) -> NewVersion {
-        let Self { reading, contents } = self;
+        let Self { reading, contents, .. } = self;
         let (id, about) = (reading.id.clone(), reading.about.clone());
         let mut new = NewVersion::new(id, Arc::clone(contents), about, identity.actor.clone());
         new.change_summary = summary.or_else(|| Some("Imported".to_owned()));
@@ -304,7 +284,7 @@ impl Read {
             name: self.reading.about.title.clone(),
             status,
             version_number: None,
-            findings: self.reading.diagnostics.iter().map(Finding::from).collect(),
+            findings: self.findings.clone(),
         }
     }
 }

@@ -12,10 +12,11 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use utoipa::ToSchema;
 
-use super::import::{Conflict, Finding, How};
+use super::import::{Conflict, How};
 use crate::app::App;
 use crate::extract::{Flag, Json as Body, Raw, read};
 use crate::problem::Problem;
+use crate::routes::finding::Finding;
 
 /// The archives of a request may hold together so many times what a body may.
 const UNPACKED_PER_BODY: u64 = 8;
