@@ -5,6 +5,7 @@ mod arguments;
 mod book;
 mod cells;
 mod check;
+mod circles;
 mod create;
 mod csv;
 mod doubt;
