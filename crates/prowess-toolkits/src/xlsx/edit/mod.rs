@@ -69,6 +69,7 @@ impl Xlsx {
             Some(output) => self.ground.home(invocation, output).await?,
             None => loaded.home.clone(),
         };
+        home.check()?;
         let (bytes, settings) = (loaded.bytes.clone(), self.settings.clone());
         let count = operations.len();
         let edited = blocking(move || edit(&bytes, &operations, stale, &settings)).await?;
