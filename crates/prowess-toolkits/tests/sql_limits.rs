@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prowess_runtime::estimate_tokens;
-use prowess_toolkits::{SqlConnectionSettings, SqlMode, SqlSettings, SqlToolkit};
+use prowess_toolkits::{SqlApprover, SqlConnectionSettings, SqlMode, SqlSettings, SqlToolkit};
 use prowess_workspace::FileArtifacts;
 use serde_json::json;
 use sql_servers::{Database, Kind, Role};
@@ -333,4 +333,21 @@ async fn a_row_that_is_too_long_to_be_kept_is_said() {
     let expected = "Showing the first 3 of at least 3 rows. Its first part (2 rows, up to \
                     max_artifact_bytes) is the artifact sql_result_main.csv (version 0).";
     assert!(outcome.content.ends_with(expected), "{}", outcome.content);
+}
+
+/// What is told of a write that waits depends on whether somebody can approve it.
+#[tokio::test]
+async fn who_cannot_approve_a_write_says_so() {
+    let database = file().await;
+    let mut own = settings(&database);
+    own.mode = SqlMode::Rw;
+    let sql = "UPDATE customers SET city = 'x' WHERE id = 1";
+    let settings = SqlSettings::default().with_connection("main", own);
+    let toolkit = || SqlToolkit::new(settings.clone(), "/nowhere").unwrap();
+    let outcome = Tools::new(toolkit()).query(sql).await;
+    assert_eq!(outcome.code, "approval_required");
+    assert!(outcome.hint.unwrap().starts_with("Nobody approves writes here"));
+    let outcome = Tools::new(toolkit().with_approver(SqlApprover::Host)).query(sql).await;
+    assert_eq!(outcome.code, "approval_required");
+    assert!(outcome.hint.unwrap().starts_with("Wait for the approval"));
 }

@@ -13,7 +13,7 @@ use super::layers::Layer;
 use super::render;
 use super::result::Collector;
 use super::toolkit::{Connection, Inner};
-use super::write::Permission;
+use super::write::{Permission, SqlApprover};
 use crate::session::scope_of;
 
 /// What can be approved. Everything else that is not a query is beyond what this is for.
@@ -179,7 +179,15 @@ impl Inner {
             Permission::Wanted(write) => {
                 let text = "Error: This statement writes, and has to be approved by the host before \
                             it is run.";
-                let hint = "Wait for the approval, then make the same call again, to the letter.";
+                let hint = match self.approver {
+                    SqlApprover::Host => {
+                        "Wait for the approval, then make the same call again, to the letter."
+                    }
+                    SqlApprover::Nobody => {
+                        "Nobody approves writes here, and waiting is in vain. Give the user the \
+                         statement: whoever may write runs it with a program of their own."
+                    }
+                };
                 Err(ToolOutcome::error("approval_required", text)
                     .with_hint(hint)
                     .with_data("approval_id", write.id)
