@@ -9,7 +9,7 @@ use serde_json::json;
 use super::address::{Cell, split_sheet};
 use super::arguments::Arguments;
 use super::book::{Book, SheetKind, State, same_name};
-use super::circles::{Found, References};
+use super::circles::References;
 use super::error::{XlsxError, shown};
 use super::findings::{Findings, Level};
 use super::formula::{self, Kind as Token, VOLATILE, relative, tokens};
@@ -74,11 +74,11 @@ fn check(
     for (number, sheet) in book.sheets.iter().enumerate() {
         let is_wanted = only.is_none_or(|it| same_name(it, &sheet.name));
         if sheet.kind == SheetKind::Cells && is_wanted {
-            let noted = Noted { referred: &mut referred, references: &mut references };
+            let noted = &mut Noted { referred: &mut referred, references: &mut references };
             check_cells(&mut package, &book, number, &odd, noted, &mut findings, settings)?;
         }
     }
-    add_circles(&book, references.find(), &mut findings);
+    references.find().tell(&book, &mut findings);
     find_empty(&mut package, &book, &mut referred, settings)?;
     for ((number, cell), from) in referred {
         let name = book.sheets.get(number).map_or("", |it| it.name.as_str());
@@ -161,34 +161,12 @@ struct Noted<'n> {
     references: &'n mut References,
 }
 
-/// The circles, each at its first cell.
-fn add_circles(book: &Book, found: Found, findings: &mut Findings) {
-    const NAMED: usize = 8;
-    for circle in found.circles {
-        let place = |(sheet, cell): &(usize, Cell)| {
-            let name = book.sheets.get(*sheet).map_or("", |it| it.name.as_str());
-            format!("{name}!{cell}")
-        };
-        let mut cells: Vec<String> = circle.iter().take(NAMED).map(place).collect();
-        let first = cells.first().cloned().unwrap_or_default();
-        if circle.len() > NAMED {
-            cells.push(format!("{} more", circle.len() - NAMED));
-        }
-        let detail = format!("formulas refer to themselves in a circle: {}", cells.join(", "));
-        findings.add("circular_reference", Level::Error, first, &detail);
-    }
-    if !found.is_whole {
-        let detail = "there are more references than `max_references`; circles may be left";
-        findings.add("circles_not_checked", Level::Info, "workbook", detail);
-    }
-}
-
 fn check_cells(
     package: &mut Package,
     book: &Book,
     number: usize,
     odd: &BTreeMap<u32, (&'static str, String)>,
-    noted: Noted<'_>,
+    noted: &mut Noted<'_>,
     findings: &mut Findings,
     settings: &XlsxSettings,
 ) -> Result<(), XlsxError> {

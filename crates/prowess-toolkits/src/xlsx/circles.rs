@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use super::address::{Area, Cell, split_sheet};
 use super::book::{Book, same_name};
+use super::findings::{Findings, Level};
 use super::formula::{Kind, Token, tokens};
 use super::functions::plain_function;
 
 /// Functions that ask where a cell is, and not what it holds.
 const PLACES: [&str; 9] =
     ["COLUMN", "COLUMNS", "FORMULATEXT", "ISFORMULA", "ISREF", "ROW", "ROWS", "SHEET", "SHEETS"];
+
+/// How many cells of a circle are named.
+const NAMED: usize = 8;
 
 /// The formulas of a workbook, and what they refer to.
 pub(super) struct References {
@@ -30,9 +34,32 @@ struct Formula {
 /// What was found.
 pub(super) struct Found {
     /// Of each circle its cells, by the number of their sheet.
-    pub(super) circles: Vec<Vec<(usize, Cell)>>,
+    circles: Vec<Vec<(usize, Cell)>>,
     /// Whether all references were followed.
-    pub(super) is_whole: bool,
+    is_whole: bool,
+}
+
+impl Found {
+    /// Adds the circles to what a check finds, each at its first cell.
+    pub(super) fn tell(self, book: &Book, findings: &mut Findings) {
+        for circle in self.circles {
+            let place = |(sheet, cell): &(usize, Cell)| {
+                let name = book.sheets.get(*sheet).map_or("", |it| it.name.as_str());
+                format!("{name}!{cell}")
+            };
+            let mut cells: Vec<String> = circle.iter().take(NAMED).map(place).collect();
+            let first = cells.first().cloned().unwrap_or_default();
+            if circle.len() > NAMED {
+                cells.push(format!("{} more", circle.len() - NAMED));
+            }
+            let detail = format!("formulas refer to themselves in a circle: {}", cells.join(", "));
+            findings.add("circular_reference", Level::Error, first, &detail);
+        }
+        if !self.is_whole {
+            let detail = "there are more references than `max_references`; circles may be left";
+            findings.add("circles_not_checked", Level::Info, "workbook", detail);
+        }
+    }
 }
 
 impl References {
