@@ -76,8 +76,8 @@ pub use prowess_workspace::{
 #[cfg(feature = "sql")]
 pub use sql::{
     ApprovalError, DEMO_CUSTOMERS, InvalidAddress, InvalidSqlSettings, Layer, Layers, PendingWrite,
-    Reading, SqlConnectionSettings, SqlDialect, SqlGuard, SqlMode, SqlPrivileges, SqlRefusal,
-    SqlSettings, SqlSuperuser, SqlToolkit, TableScope,
+    Reading, SqlApprover, SqlConnectionSettings, SqlDialect, SqlGuard, SqlMode, SqlPrivileges,
+    SqlRefusal, SqlSettings, SqlSuperuser, SqlToolkit, TableScope,
 };
 #[cfg(any(feature = "exec", feature = "files"))]
 pub use workspace::{InvalidWorkspaceSettings, WorkspaceSettings};

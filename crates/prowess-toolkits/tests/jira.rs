@@ -173,7 +173,7 @@ async fn no_request_but_reading_ones_is_ever_sent() {
 }
 
 #[tokio::test]
-async fn the_version_can_be_set_and_a_removed_endpoint_is_explained() {
+async fn the_version_can_be_set_and_a_cloud_searches_by_its_own() {
     let server = jira(Edition::Cloud);
     let url = server.url("context");
     let with = |version| {
@@ -183,12 +183,34 @@ async fn the_version_can_be_set_and_a_removed_endpoint_is_explained() {
     let search = json!({"jql": "project = SMALL"});
     let outcome = with("3").call("search_issues", &search).await;
     assert!(outcome.content.starts_with("Found 2 issues (showing 2):"), "{}", outcome.content);
-    let outcome = with("2").call("search_issues", &search).await;
-    assert_eq!((outcome.code.as_ref(), outcome.is_error), ("jira_gone", true));
-    assert!(
-        outcome.content.starts_with("Jira API error (410): The requested API has been removed.")
-    );
-    assert!(outcome.hint.unwrap().contains("JIRA_API_VERSION"));
+    // A Cloud answers to both versions, and searches by one.
+    let older = with("2");
+    for number in 0..2 {
+        let outcome = older.call("search_issues", &search).await;
+        assert!(outcome.content.starts_with("Found 2 issues (showing 2):"), "{}", outcome.content);
+        let removed = server.seen().iter().filter(|it| it.path.ends_with("/search")).count();
+        assert_eq!(removed, 1, "the search that is gone is asked for once: {number}");
+    }
+    // Its cursors lead on, in another process too.
+    let first = json!({"jql": "project = SMALL", "limit": 1});
+    let cursor = older.call("search_issues", &first).await.data["next_cursor"].clone();
+    let rest = json!({"jql": "project = SMALL", "limit": 1, "cursor": cursor});
+    let outcome = with("2").call("search_issues", &rest).await;
+    assert!(outcome.content.contains("showing 2-2"), "{}", outcome.content);
+    for (method, arguments) in [
+        ("get_issue", json!({"issue_key": "PROJ-1"})),
+        ("get_changelog", json!({"issue_key": "PROJ-1"})),
+        ("get_comments", json!({"issue_key": "PROJ-1"})),
+        ("list_projects", json!({})),
+    ] {
+        let outcome = older.call(method, &arguments).await;
+        assert!(!outcome.is_error, "{method}: {}", outcome.content);
+    }
+    let is_of = |version: &str| {
+        let part = format!("/api/{version}/issue/PROJ-1");
+        server.seen().iter().any(|it| it.path.contains(&part))
+    };
+    assert!(is_of("2") && !is_of("3"), "the rest is asked by the version that is set");
     assert!(server.seen().iter().all(|request| !request.path.ends_with("serverInfo")));
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prowess_runtime::estimate_tokens;
-use prowess_toolkits::{SqlConnectionSettings, SqlMode, SqlSettings, SqlToolkit};
+use prowess_toolkits::{SqlApprover, SqlConnectionSettings, SqlMode, SqlSettings, SqlToolkit};
 use prowess_workspace::FileArtifacts;
 use serde_json::json;
 use sql_servers::{Database, Kind, Role};
@@ -257,4 +257,97 @@ async fn why_a_result_is_not_kept_has_a_code() {
     let outcome = Tools::new(toolkit).ok("SELECT id FROM orders").await;
     assert_eq!(outcome.data["not_kept"], "limit_exceeded", "{}", outcome.content);
     assert!(outcome.content.contains("The rest was not kept: "), "{}", outcome.content);
+}
+
+/// Some bytes in one value.
+fn long_value(kind: Kind, bytes: usize) -> String {
+    match kind {
+        Kind::Sqlite => format!("SELECT hex(zeroblob({}))", bytes / 2),
+        _ => format!("SELECT repeat('x', {bytes})"),
+    }
+}
+
+/// R-03: no value is taken that is longer than `max_value_bytes`, and the next query runs.
+async fn a_value_is_limited_at_the_edge(kind: Kind) {
+    let Some(database) = Database::new("a value is limited at the edge", kind).await else {
+        return;
+    };
+    let mut own = settings(&database);
+    own.max_value_bytes = 100_000;
+    let tools = Tools::on(own);
+    // SQLite counts the whole row, with what it says of its columns.
+    let most = if kind == Kind::Sqlite { 99_990 } else { 100_000 };
+    let outcome = tools.ok(&long_value(kind, most)).await;
+    let expected = format!("({most} bytes in all)");
+    assert!(outcome.content.contains(&expected), "{}", outcome.content);
+    for _ in 0..2 {
+        let outcome = tools.query(&long_value(kind, 100_002)).await;
+        assert_eq!(outcome.code, "query_error", "{}", outcome.content);
+        assert!(outcome.content.contains("string or blob too big"), "{}", outcome.content);
+        assert_eq!(outcome.data, json!(null));
+    }
+    // Rows that come after it are not waited for.
+    if kind == Kind::Postgresql {
+        let began = Instant::now();
+        let sql = "SELECT repeat('x', 100001) FROM generate_series(1, 20000)";
+        assert_eq!(tools.query(sql).await.code, "query_error");
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+    tools.ok("SELECT 1").await;
+}
+
+#[tokio::test]
+async fn a_value_is_limited_at_the_edge_sqlite() {
+    a_value_is_limited_at_the_edge(Kind::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_value_is_limited_at_the_edge_postgresql() {
+    a_value_is_limited_at_the_edge(Kind::Postgresql).await;
+}
+
+#[tokio::test]
+async fn a_value_is_limited_at_the_edge_mysql() {
+    a_value_is_limited_at_the_edge(Kind::Mysql).await;
+}
+
+/// A first row that is longer than the file may be is told, and no empty file is handed over.
+#[tokio::test]
+async fn a_row_that_is_too_long_to_be_kept_is_said() {
+    let database = file().await;
+    let mut own = settings(&database);
+    (own.max_cell_bytes, own.max_artifact_bytes) = (100, 1000);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(FileArtifacts::new(folder.path().join("artifacts")));
+    let toolkit = SqlToolkit::new(SqlSettings::default().with_connection("main", own), "/nowhere");
+    let toolkit = toolkit.unwrap().with_artifacts(store).with_scratch(folder.path());
+    let tools = Tools::new(toolkit);
+    let outcome = tools.ok("SELECT hex(zeroblob(1000)) AS a").await;
+    let expected = "Showing the first 1 of at least 1 row. The rest was not kept: the first row alone \
+                    is longer than max_artifact_bytes.";
+    assert!(outcome.content.ends_with(expected), "{}", outcome.content);
+    assert_eq!(outcome.data["not_kept"], "result_too_long");
+    assert!(outcome.artifacts.is_empty());
+    // Two rows fit, the third does not.
+    let outcome = tools.ok("SELECT hex(zeroblob(200)) AS a FROM orders LIMIT 3").await;
+    let expected = "Showing the first 3 of at least 3 rows. Its first part (2 rows, up to \
+                    max_artifact_bytes) is the artifact sql_result_main.csv (version 0).";
+    assert!(outcome.content.ends_with(expected), "{}", outcome.content);
+}
+
+/// What is told of a write that waits depends on whether somebody can approve it.
+#[tokio::test]
+async fn who_cannot_approve_a_write_says_so() {
+    let database = file().await;
+    let mut own = settings(&database);
+    own.mode = SqlMode::Rw;
+    let sql = "UPDATE customers SET city = 'x' WHERE id = 1";
+    let settings = SqlSettings::default().with_connection("main", own);
+    let toolkit = || SqlToolkit::new(settings.clone(), "/nowhere").unwrap();
+    let outcome = Tools::new(toolkit()).query(sql).await;
+    assert_eq!(outcome.code, "approval_required");
+    assert!(outcome.hint.unwrap().starts_with("Nobody approves writes here"));
+    let outcome = Tools::new(toolkit().with_approver(SqlApprover::Host)).query(sql).await;
+    assert_eq!(outcome.code, "approval_required");
+    assert!(outcome.hint.unwrap().starts_with("Wait for the approval"));
 }

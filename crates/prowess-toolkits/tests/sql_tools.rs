@@ -449,6 +449,11 @@ mod checks {
         ] {
             assert_eq!(tools.query(sql).await.code, "table_not_allowed", "{sql}");
         }
+        if database.kind == Kind::Sqlite {
+            let sql = "SELECT name FROM pragma_table_info('orders')";
+            assert_eq!(tools.query(sql).await.code, "table_not_allowed");
+            Tools::on(settings(&database, Role::Reader)).ok(sql).await;
+        }
         let text = tools.call("sql_list_tables", json!({})).await.content;
         assert_eq!(text, "customers");
         let outcome = tools.call("sql_describe_table", json!({"table_name": "orders"})).await;

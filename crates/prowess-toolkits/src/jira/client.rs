@@ -1,5 +1,6 @@
 //! A client that reads, within limits, from one host.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(super) struct Client {
 struct Shared {
     http: OnceLock<Result<reqwest::Client, JiraError>>,
     version: OnceCell<ApiVersion>,
+    /// Whether the search told that this is a Cloud, although a version was set.
+    is_cloud: AtomicBool,
 }
 
 /// Whether a request is made again.
@@ -139,6 +142,20 @@ impl Client {
         let version = self.shared.version.get_or_try_init(ask);
         let version = tokio::time::timeout_at(deadline.at, version).await;
         version.map_err(|_| deadline.too_slow())?.copied()
+    }
+
+    /// Whether somebody said which API it speaks.
+    pub(super) fn is_version_set(&self) -> bool {
+        self.access.version.is_some()
+    }
+
+    /// Whether the search told that this is a Cloud.
+    pub(super) fn is_cloud_known(&self) -> bool {
+        self.shared.is_cloud.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn remember_cloud(&self) {
+        self.shared.is_cloud.store(true, Ordering::Relaxed);
     }
 
     /// Asks, again where that may help, within the time.

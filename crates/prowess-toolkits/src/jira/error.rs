@@ -59,6 +59,11 @@ impl JiraError {
         Self::RefreshRefused { cause: cause.into() }
     }
 
+    /// Whether Jira has taken away what was asked for.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Status { status: 410, .. })
+    }
+
     /// The stable name.
     pub(super) fn code(&self) -> &'static str {
         match self {

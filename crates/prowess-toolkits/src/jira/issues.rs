@@ -40,12 +40,17 @@ impl Client {
         let (jql, limit) = (arguments.jql()?, arguments.limit()?);
         let cursor = arguments.cursor()?;
         let deadline = self.deadline();
-        let page = match self.version(deadline).await? {
+        let page = match self.search_by(&cursor, deadline).await? {
             ApiVersion::Two => {
-                let window = Window { start: Cursor::offset(cursor.as_ref())?, limit };
-                let read = Read::search_by_offset(jql, window);
-                let answer = self.read(&read, deadline, Patience::Retry).await?;
-                Page::by_offset(answer, "issues", window)?
+                let page = self.search_by_offset(jql, limit, cursor.as_ref(), deadline).await;
+                match page {
+                    // Cloud has no such search, whichever version is set for the rest.
+                    Err(error) if error.is_gone() && cursor.is_none() && self.is_version_set() => {
+                        self.remember_cloud();
+                        self.search_by_token(jql, limit, None, deadline).await?
+                    }
+                    page => page?,
+                }
             }
             ApiVersion::Three => self.search_by_token(jql, limit, cursor, deadline).await?,
         };
@@ -58,6 +63,33 @@ impl Client {
             page,
         };
         Ok(listed.tell(&self.settings, |page, _| found(page, "")))
+    }
+
+    /// By which version it is searched. A version that is set says little: a Cloud answers to both,
+    /// and searches by one. Its cursors tell.
+    async fn search_by(
+        &self,
+        cursor: &Option<Cursor>,
+        deadline: Deadline,
+    ) -> Result<ApiVersion, JiraError> {
+        let is_of_cloud = matches!(cursor, Some(Cursor::Token { .. })) && self.is_version_set();
+        match is_of_cloud || self.is_cloud_known() {
+            true => Ok(ApiVersion::Three),
+            false => self.version(deadline).await,
+        }
+    }
+
+    async fn search_by_offset(
+        &self,
+        jql: &str,
+        limit: u64,
+        cursor: Option<&Cursor>,
+        deadline: Deadline,
+    ) -> Result<Page, JiraError> {
+        let window = Window { start: Cursor::offset(cursor)?, limit };
+        let read = Read::search_by_offset(jql, window);
+        let answer = self.read(&read, deadline, Patience::Retry).await?;
+        Page::by_offset(answer, "issues", window)
     }
 
     async fn search_by_token(

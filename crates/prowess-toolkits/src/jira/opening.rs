@@ -35,6 +35,7 @@ impl Client {
         };
         let edition = match version {
             Some(ApiVersion::Three) => "Cloud (API version 3)",
+            Some(ApiVersion::Two) if self.is_version_set() => "not asked (API version 2, as set)",
             Some(ApiVersion::Two) => "Data Center (API version 2)",
             None => "not known yet",
         };

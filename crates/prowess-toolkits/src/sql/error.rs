@@ -13,6 +13,9 @@ pub(crate) enum SqlError {
     Timeout { seconds: u64 },
     #[error("the query was stopped")]
     Cancelled,
+    /// In the words of SQLite, which has the same limit.
+    #[error("string or blob too big")]
+    TooBig { most: usize },
     #[error("{0}")]
     ReadOnly(String),
     #[error("{0}")]
@@ -42,7 +45,7 @@ impl SqlError {
     /// The stable name.
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::Database(_) => "query_error",
+            Self::Database(_) | Self::TooBig { .. } => "query_error",
             Self::Timeout { .. } => "query_timeout",
             Self::Cancelled => "query_cancelled",
             Self::ReadOnly(_) => "read_only",
@@ -65,6 +68,10 @@ impl SqlError {
                  the database does."
                     .to_owned(),
             ),
+            Self::TooBig { most } => Some(format!(
+                "A value has {most} bytes at most (max_value_bytes). Ask for its length, or for a \
+                 part of it: substring(…, 1, 1000)."
+            )),
             Self::UnknownTable { known, .. } if !known.is_empty() => {
                 Some(format!("There are: {}", known.join(", ")))
             }
@@ -81,6 +88,13 @@ impl SqlError {
             }
             _ => None,
         }
+    }
+}
+
+impl SqlError {
+    /// Whether rows may still be on their way when a statement failed like this.
+    pub(crate) fn leaves_rows(&self) -> bool {
+        matches!(self, Self::TooBig { .. } | Self::Timeout { .. } | Self::Spool(_))
     }
 }
 

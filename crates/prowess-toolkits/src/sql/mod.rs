@@ -33,7 +33,7 @@ pub use invalid::InvalidSqlSettings;
 pub use layers::{Layer, Layers};
 pub use settings::{SqlConnectionSettings, SqlMode, SqlPrivileges, SqlSettings, SqlSuperuser};
 pub use toolkit::SqlToolkit;
-pub use write::{ApprovalError, PendingWrite};
+pub use write::{ApprovalError, PendingWrite, SqlApprover};
 
 /// An argument that must be given.
 fn argument<'a>(invocation: Invocation<'a>, name: &str) -> Result<&'a str, ToolOutcome> {

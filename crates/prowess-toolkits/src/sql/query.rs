@@ -13,7 +13,7 @@ use super::layers::Layer;
 use super::render;
 use super::result::Collector;
 use super::toolkit::{Connection, Inner};
-use super::write::Permission;
+use super::write::{Permission, SqlApprover};
 use crate::session::scope_of;
 
 /// What can be approved. Everything else that is not a query is beyond what this is for.
@@ -25,6 +25,8 @@ pub(super) const APPROVABLE: &[&str] =
 enum NotKept {
     #[error("there is no artifact store")]
     NoStore,
+    #[error("the first row alone is longer than max_artifact_bytes")]
+    TooLong,
     #[error("{0}")]
     File(#[from] io::Error),
     #[error("{0}")]
@@ -36,6 +38,7 @@ impl NotKept {
     fn code(&self) -> &'static str {
         match self {
             Self::NoStore => "no_artifact_store",
+            Self::TooLong => "result_too_long",
             Self::File(_) => "result_not_kept",
             Self::Store(error) => error.code(),
         }
@@ -90,7 +93,12 @@ impl Inner {
         let is_cut = shown < collector.count || collector.is_open;
         if is_cut {
             let count = render::count(collector.count);
-            let more = if collector.is_open { "more than " } else { "" };
+            // The last row that was read is counted where it was to be kept.
+            let more = match (collector.is_open, &collector.spool) {
+                (false, _) => "",
+                (true, None) => "more than ",
+                (true, Some(_)) => "at least ",
+            };
             text.push_str(&format!("Showing the first {shown} of {more}{count}."));
         } else {
             text.push_str(&render::count(collector.count));
@@ -102,11 +110,15 @@ impl Inner {
         let mut data = collector.data(elapsed_ms);
         let mut not_kept = None;
         if let Some(spool) = collector.spool.take() {
+            let kept = spool.rows();
             match self.keep(session, connection, spool).await {
                 Ok(artifact) => {
                     let whole = match collector.is_open {
-                        false => "The whole result is",
-                        true => "The first part of the result, up to max_artifact_bytes, is",
+                        false => "The whole result is".to_owned(),
+                        true => {
+                            let kept = render::count(kept);
+                            format!("Its first part ({kept}, up to max_artifact_bytes) is")
+                        }
                     };
                     text.push_str(&format!(
                         " {whole} the artifact {} (version {}).",
@@ -139,6 +151,9 @@ impl Inner {
         let plain = |it: char| if is_plain(it) { it } else { '_' };
         let connection: String = connection.name.chars().map(plain).take(64).collect();
         let name = format!("sql_result_{connection}.csv");
+        if spool.rows() == 0 {
+            return Err(NotKept::TooLong);
+        }
         let file = spool.into_file()?;
         let version = store.save_file(&scope_of(session), &name, "text/csv", file).await?;
         Ok(ArtifactRef { name, version })
@@ -164,7 +179,15 @@ impl Inner {
             Permission::Wanted(write) => {
                 let text = "Error: This statement writes, and has to be approved by the host before \
                             it is run.";
-                let hint = "Wait for the approval, then make the same call again, to the letter.";
+                let hint = match self.approver {
+                    SqlApprover::Host => {
+                        "Wait for the approval, then make the same call again, to the letter."
+                    }
+                    SqlApprover::Nobody => {
+                        "Nobody approves writes here, and waiting is in vain. Give the user the \
+                         statement: whoever may write runs it with a program of their own."
+                    }
+                };
                 Err(ToolOutcome::error("approval_required", text)
                     .with_hint(hint)
                     .with_data("approval_id", write.id)

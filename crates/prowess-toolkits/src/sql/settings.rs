@@ -39,7 +39,7 @@ pub(crate) const DEMO_URL: &str = "sqlite:///demo.db";
 /// timeout_seconds = 15
 /// connect_seconds = 10
 /// max_connections = 4              # to a server, at a time
-/// max_value_bytes = 4194304        # of one value that is made on the way (SQLite)
+/// max_value_bytes = 4194304        # of one value; of SQLite also of one that is made on the way
 /// max_columns = 256                # of one result (SQLite)
 /// max_lost_threads = 4             # with queries that cannot be stopped (SQLite)
 /// schemas = []                     # those that may be read, as the database has them; all if empty
@@ -111,7 +111,7 @@ pub struct SqlConnectionSettings {
     pub connect_seconds: u64,
     /// Statements that run at a time on a server; more of them wait.
     pub max_connections: usize,
-    /// Bytes of one value that SQLite makes on the way to a result.
+    /// Bytes of one value as a server sends it, or as SQLite makes it on the way to a result.
     pub max_value_bytes: usize,
     /// Columns of one result of SQLite.
     pub max_columns: usize,

@@ -18,6 +18,8 @@ pub(crate) struct Spool {
     file: BufWriter<File>,
     written: u64,
     most: u64,
+    /// How many rows it holds, without the names of the columns.
+    rows: u64,
 }
 
 impl Spool {
@@ -33,14 +35,26 @@ impl Spool {
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         // It goes with its last user, whatever happens.
         std::fs::remove_file(&path)?;
-        let mut spool = Self { file: BufWriter::with_capacity(64 << 10, file), written: 0, most };
+        let file = BufWriter::with_capacity(64 << 10, file);
+        let mut spool = Self { file, written: 0, most, rows: 0 };
         let header: Vec<Value> = names.map(|name| Value::String(name.to_owned())).collect();
-        spool.row(&header)?;
+        spool.line(&header)?;
         Ok(spool)
+    }
+
+    /// How many rows it holds.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// Adds a row, if there is room for it.
     pub(crate) fn row(&mut self, row: &[Value]) -> io::Result<Flow> {
+        let flow = self.line(row)?;
+        self.rows += u64::from(flow == Flow::More);
+        Ok(flow)
+    }
+
+    fn line(&mut self, row: &[Value]) -> io::Result<Flow> {
         let mut line = String::new();
         for (at, cell) in row.iter().enumerate() {
             if at > 0 {

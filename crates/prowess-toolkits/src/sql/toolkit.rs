@@ -24,7 +24,7 @@ use super::privileges::{self, Look};
 use super::result::{Collector, Rest, ResultLimits};
 use super::schema::Catalogue;
 use super::settings::{SqlConnectionSettings, SqlMode, SqlPrivileges, SqlSettings};
-use super::write::{ApprovalError, Approvals, PendingWrite};
+use super::write::{ApprovalError, Approvals, PendingWrite, SqlApprover};
 
 /// The skill that the methods are for.
 pub(super) const SKILL: &str = "write_sql";
@@ -68,6 +68,7 @@ pub(super) struct Inner {
     pub(super) artifacts: Option<Arc<dyn ArtifactStore>>,
     pub(super) scratch: PathBuf,
     pub(super) approvals: Arc<Approvals>,
+    pub(super) approver: SqlApprover,
 }
 
 /// A connection with what is known about it.
@@ -110,6 +111,7 @@ impl SqlToolkit {
             artifacts: None,
             scratch: std::env::temp_dir(),
             approvals: Arc::new(approvals),
+            approver: SqlApprover::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -127,6 +129,11 @@ impl SqlToolkit {
     /// The folder where such results are written first: files without a name, which go with the call.
     pub fn with_scratch(self, folder: impl Into<PathBuf>) -> Self {
         self.change(|inner| inner.scratch = folder.into())
+    }
+
+    /// Whether somebody approves writes. A host that calls [`SqlToolkit::approve`] says so here.
+    pub fn with_approver(self, approver: SqlApprover) -> Self {
+        self.change(|inner| inner.approver = approver)
     }
 
     /// Approves a write by its id: the same call, of the same session, of the exact statement on the

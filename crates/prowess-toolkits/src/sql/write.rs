@@ -9,6 +9,18 @@ use prowess_runtime::SessionKey;
 use serde_json::json;
 use uuid::Uuid;
 
+/// Whether somebody approves the writes of connections of mode `rw`. It decides what a model is told
+/// to do: [`SqlToolkit::approve`](super::SqlToolkit::approve) works either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SqlApprover {
+    /// Nobody: the model is told that waiting is in vain.
+    #[default]
+    Nobody,
+    /// The host does, or asks somebody: the model is told to wait.
+    Host,
+}
+
 /// A write that waits for the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::address::{Cell, split_sheet};
 use super::arguments::Arguments;
 use super::book::{Book, SheetKind, State, same_name};
+use super::circles::References;
 use super::error::{XlsxError, shown};
 use super::findings::{Findings, Level};
 use super::formula::{self, Kind as Token, VOLATILE, relative, tokens};
@@ -69,12 +70,15 @@ fn check(
     check_book(&book, &mut findings);
     let odd = odd_strings(&mut package, &book, settings)?;
     let mut referred: BTreeMap<(usize, Cell), String> = BTreeMap::new();
+    let mut references = References::new(settings.max_references);
     for (number, sheet) in book.sheets.iter().enumerate() {
         let is_wanted = only.is_none_or(|it| same_name(it, &sheet.name));
         if sheet.kind == SheetKind::Cells && is_wanted {
-            check_cells(&mut package, &book, number, &odd, &mut referred, &mut findings, settings)?;
+            let noted = &mut Noted { referred: &mut referred, references: &mut references };
+            check_cells(&mut package, &book, number, &odd, noted, &mut findings, settings)?;
         }
     }
+    references.find().tell(&book, &mut findings);
     find_empty(&mut package, &book, &mut referred, settings)?;
     for ((number, cell), from) in referred {
         let name = book.sheets.get(number).map_or("", |it| it.name.as_str());
@@ -150,12 +154,19 @@ fn odd_text(text: &str) -> Option<&'static str> {
     serial(bare, false).map(|_| "date_as_text")
 }
 
+/// What formulas refer to.
+struct Noted<'n> {
+    /// By the cell that is referred to, the first that does.
+    referred: &'n mut BTreeMap<(usize, Cell), String>,
+    references: &'n mut References,
+}
+
 fn check_cells(
     package: &mut Package,
     book: &Book,
     number: usize,
     odd: &BTreeMap<u32, (&'static str, String)>,
-    referred: &mut BTreeMap<(usize, Cell), String>,
+    noted: &mut Noted<'_>,
     findings: &mut Findings,
     settings: &XlsxSettings,
 ) -> Result<(), XlsxError> {
@@ -187,7 +198,7 @@ fn check_cells(
             if let (Sharing::Shared(shared), false) = (own.sharing, own.text.is_empty()) {
                 masters.insert(shared, (at, own.text.clone()));
             }
-            if raw.value.is_none() {
+            if !raw.has_value() {
                 let detail = "the formula has no value yet; xlsx_recalc gives it one";
                 findings.add("not_calculated", Level::Warning, place(at), detail);
             }
@@ -196,9 +207,10 @@ fn check_cells(
             };
             let text = text.trim_start_matches('=');
             check_formula(text, &place(at), findings);
-            if (referred.len() as u64) < settings.max_formulas {
-                refer(text, book, number, at, referred, &place(at));
+            if (noted.referred.len() as u64) < settings.max_formulas {
+                refer(text, book, number, at, noted.referred, &place(at));
             }
+            noted.references.add(book, number, at, text);
             compare(&mut above, at, Some(relative(text, at)), &place, findings);
         } else {
             let odd = match raw.kind {

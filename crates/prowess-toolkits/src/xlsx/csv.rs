@@ -55,8 +55,8 @@ impl Xlsx {
             }
         };
         let overwrite = arguments.flag("overwrite").map_err(wrong)?;
-        let home = self.ground.home(invocation, &output).await?;
         let (bytes, reference) = self.ground.open(invocation, path).await?;
+        let home = self.ground.home(invocation, &output).await?;
         let settings = self.settings.clone();
         let exported = blocking(move || {
             let most = settings.max_written_cells;
@@ -66,10 +66,13 @@ impl Xlsx {
                 return Err(XlsxError::limit(what, most + 1, "max_written_cells", most));
             }
             let (text, escaped) = csv(&grid, injection, settings.max_csv_bytes)?;
-            let formulas = grid.cells.values().filter(|it| it.formula.is_some()).count();
+            let formulas = grid.cells.values().filter(|it| it.formula.is_some());
+            let (with, without): (Vec<_>, Vec<_>) =
+                formulas.partition(|it| it.value != Value::Empty);
+            let formulas = (with.len(), without.len());
             Ok((text, escaped, grid.sheet, grid.area, formulas))
         });
-        let (text, escaped, sheet, area, formulas) =
+        let (text, escaped, sheet, area, (formulas, uncalculated)) =
             exported.await?.map_err(|error| error.outcome(path))?;
         let rows = area.map_or(0, |it| it.rows());
         let before = if overwrite { Before::Anything } else { Before::Nothing };
@@ -86,6 +89,12 @@ impl Xlsx {
                  escape)."
             ));
         }
+        if uncalculated > 0 {
+            said.push_str(&format!(
+                " {uncalculated} formulas have no value yet and are empty in it; xlsx_recalc gives \
+                 them one."
+            ));
+        }
         let mut outcome = ToolOutcome::text(said);
         outcome.data = json!({
             "ref": saved.reference,
@@ -97,6 +106,7 @@ impl Xlsx {
             "rows": rows,
             "columns": area.map_or(0, |it| it.columns()),
             "formulas_as_values": formulas,
+            "uncalculated_formulas": uncalculated,
             "formula_injection": injection.as_str(),
             "escaped_texts": escaped,
         });

@@ -16,6 +16,7 @@ use super::recalc::{RecalcErrors, note};
 use super::render::capped;
 use super::settings::XlsxSettings;
 use super::sheet::{self, Item};
+use super::spell;
 
 /// Formulas may be nested deeply.
 const STACK_BYTES: usize = 64 << 20;
@@ -71,6 +72,7 @@ pub(super) fn run(
     };
     options.eval_config.max_overlay_memory_bytes = Some(kept_bytes(formulas));
     let bytes = bytes.to_vec();
+    spell::register();
     aside(settings, &cancel, move || recalculate_xlsx_bytes(&bytes, options))?.map_err(Stopped::By)
 }
 
@@ -120,6 +122,7 @@ pub(super) fn limit_of(feature: &str, settings: &XlsxSettings) -> Option<String>
 /// The cells of formulas that need themselves.
 pub(super) fn circles(bytes: &[u8], book: &Book, settings: &XlsxSettings) -> RecalcErrors {
     let (own_bytes, own_book, own_settings) = (bytes.to_vec(), book.clone(), settings.clone());
+    spell::register();
     let cancel = CancelToken::new();
     let token = cancel.clone();
     let find = move || find_circles(&own_bytes, &own_book, &own_settings, token);

@@ -3,9 +3,7 @@
 use super::address::{Cell, LAST_COLUMN, LAST_ROW, column_of, quoted_sheet, row_of, split_sheet};
 use super::book::same_name;
 
-pub(super) use super::functions::{
-    STEPPING, VOLATILE, doubtful, functions, spilling, stored, written,
-};
+pub(super) use super::functions::{VOLATILE, functions, spilling, stored, written};
 
 /// A piece of a formula. The pieces together are the formula.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ pub(super) fn functions(formula: &str) -> Vec<String> {
 }
 
 /// Where functions are called, and which. Blanks may stand before the bracket.
-fn calls(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
+pub(super) fn calls(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
     let is_called = |at: usize| {
         let after = tokens.iter().skip(at + 1).find(|it| !it.text.trim().is_empty());
         after.is_some_and(|it| it.text == "(")
@@ -38,29 +38,8 @@ pub(super) fn plain_function(name: &str) -> String {
 pub(super) const VOLATILE: [&str; 9] =
     ["NOW", "TODAY", "RAND", "RANDBETWEEN", "RANDARRAY", "OFFSET", "INDIRECT", "CELL", "INFO"];
 
-/// Functions that the engine calculates right only with a step above zero.
-pub(super) const STEPPING: [&str; 2] = ["CEILING", "FLOOR"];
-
-/// The functions of a formula that are called with a step that is not written as a positive number.
-pub(super) fn doubtful(formula: &str) -> Vec<&'static str> {
-    let tokens = tokens(formula);
-    let mut found = Vec::new();
-    for (at, name) in calls(&tokens) {
-        let Some(name) = STEPPING.into_iter().find(|it| *it == name) else { continue };
-        let second = argument(&tokens[at + 1..], 1);
-        let is_positive = match second.as_slice() {
-            [one] => one.kind == Kind::Number && one.text.parse::<f64>().is_ok_and(|it| it > 0.0),
-            _ => false,
-        };
-        if !is_positive {
-            found.push(name);
-        }
-    }
-    found
-}
-
 /// The pieces of an argument of a call, from its bracket on; without blanks.
-fn argument<'t, 'f>(tokens: &'t [Token<'f>], wanted: usize) -> Vec<&'t Token<'f>> {
+pub(super) fn argument<'t, 'f>(tokens: &'t [Token<'f>], wanted: usize) -> Vec<&'t Token<'f>> {
     let (mut depth, mut number) = (0_usize, 0);
     let mut pieces = Vec::new();
     for token in tokens.iter().filter(|it| !it.text.trim().is_empty()) {
@@ -278,24 +257,5 @@ mod tests {
         assert_eq!(written("_xlfn._xlws.SORT(A1:A3)"), "=SORT(A1:A3)");
         assert_eq!(functions("_xlfn.XLOOKUP(1,Now(),\"SUM(1)\")"), ["XLOOKUP", "NOW"]);
         assert_eq!(spilling("SUM(UNIQUE(A1:A3))").as_deref(), Some("UNIQUE"));
-    }
-
-    #[test]
-    fn a_step_that_may_be_negative_is_doubtful() {
-        let table: [(&str, &[&str]); 10] = [
-            ("CEILING(A1,2)", &[]),
-            ("floor( SUM(A1,B1) , 0.5 )", &[]),
-            ("CEILING.MATH(A1,-2)", &[]),
-            ("\"CEILING(1,-1)\"", &[]),
-            ("CEILING(-2.5,-2)", &["CEILING"]),
-            ("CEILING(A1,0)", &["CEILING"]),
-            ("FLOOR(A1,B1)", &["FLOOR"]),
-            ("FLOOR(A1,(2))", &["FLOOR"]),
-            ("CEILING (A1,-1)", &["CEILING"]),
-            ("CEILING(FLOOR(A1,-1),2)", &["FLOOR"]),
-        ];
-        for (formula, expected) in table {
-            assert_eq!(doubtful(formula), expected, "{formula}");
-        }
     }
 }

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use super::address::Area;
-use super::book::{Book, SheetKind};
-use super::edit::with_dimension;
+use super::book::{Book, Sheet, SheetKind};
+use super::edit::{exchanged, with_dimension};
 use super::error::XlsxError;
-use super::package::{Changes, Package};
+use super::package::{Changes, Package, text_of};
 use super::settings::XlsxSettings;
+use super::spell::{SPELLED, spelled};
 use super::tables::Related;
+use super::xml::escaped;
 
 const TYPES: &str = "[Content_Types].xml";
 /// What the engine calls a workbook.
@@ -28,16 +30,21 @@ pub(super) struct Shape {
     /// As the sheet says it.
     pub(super) said: Option<String>,
     pub(super) present: Option<Area>,
+    /// Whether its formulas may make texts of numbers.
+    pub(super) spells: bool,
 }
 
 /// A copy for the engine, if there has to be one.
 pub(super) struct Given {
     copy: Option<Vec<u8>>,
+    /// By the part of a sheet, the formulas that are others in the copy, as the workbook has them.
+    respelled: BTreeMap<String, Vec<String>>,
 }
 
 impl Given {
-    /// Makes a copy if the workbook is of a kind that the engine does not take, or says of a sheet
-    /// that it is smaller than it is.
+    /// Makes a copy if the workbook is of a kind that the engine does not take, says of a sheet
+    /// that it is smaller than it is, or makes texts of numbers, which the engine spells
+    /// otherwise than Excel.
     pub(super) fn prepare(
         package: &mut Package,
         book: &Book,
@@ -50,24 +57,41 @@ impl Given {
             let plain = types.replace(other, PLAIN).into_bytes();
             changes.insert(TYPES.to_owned(), Some(plain));
         }
+        let mut respelled = BTreeMap::new();
         for sheet in book.sheets.iter().filter(|it| it.kind == SheetKind::Cells) {
             let Some(shape) = shapes.get(&sheet.part) else { continue };
-            let (Some(said), Some(present)) = (&shape.said, shape.present) else { continue };
-            let tables = Related::read(package, sheet, settings)?.tables;
-            let all = tables.iter().fold(present, |all, table| all.around(&table.area));
-            let area = Area::parse(said).filter(|_| !said.contains('$'));
-            let right = area.map_or(all, |it| it.around(&all));
-            if area != Some(right) {
-                let xml = package.text(&sheet.part, settings)?;
-                let xml = with_dimension(&xml, &sheet.part, right, settings)?;
+            let mut xml = match right_area(package, sheet, shape, settings)? {
+                Some(area) => {
+                    let xml = package.text(&sheet.part, settings)?;
+                    Some(with_dimension(&xml, &sheet.part, area, settings)?)
+                }
+                None => None,
+            };
+            if shape.spells {
+                let text = match &xml {
+                    Some(xml) => xml.clone(),
+                    None => package.text(&sheet.part, settings)?,
+                };
+                let (text, originals) = with_spelling(&text, &sheet.part, "f", settings)?;
+                if !originals.is_empty() {
+                    respelled.insert(sheet.part.clone(), originals);
+                    xml = Some(text);
+                }
+            }
+            if let Some(xml) = xml {
                 changes.insert(sheet.part.clone(), Some(xml.into_bytes()));
             }
+        }
+        if book.names.iter().any(|it| spelled(&it.refers_to).is_some()) {
+            let xml = package.text(&book.part, settings)?;
+            let (xml, _) = with_spelling(&xml, &book.part, "definedName", settings)?;
+            changes.insert(book.part.clone(), Some(xml.into_bytes()));
         }
         let copy = match changes.is_empty() {
             true => None,
             false => Some(package.write(&changes)?),
         };
-        Ok(Self { copy })
+        Ok(Self { copy, respelled })
     }
 
     pub(super) fn bytes(&self) -> Option<&[u8]> {
@@ -89,13 +113,76 @@ impl Given {
         let mut changes = Changes::new();
         for sheet in &book.sheets {
             let new = after.read(&sheet.part, settings)?;
-            if before.read(&sheet.part, settings)? != new {
-                changes.insert(sheet.part.clone(), Some(new));
+            if before.read(&sheet.part, settings)? == new {
+                continue;
             }
+            let new = match self.respelled.get(&sheet.part) {
+                Some(originals) => {
+                    let xml = text_of(new, &sheet.part)?;
+                    without_spelling(&xml, &sheet.part, originals, settings)?.into_bytes()
+                }
+                None => new,
+            };
+            changes.insert(sheet.part.clone(), Some(new));
         }
         match changes.is_empty() {
             true => Ok(original.to_vec()),
             false => package.write(&changes),
         }
+    }
+}
+
+/// The area that a sheet should say its cells are in, if it says another.
+fn right_area(
+    package: &mut Package,
+    sheet: &Sheet,
+    shape: &Shape,
+    settings: &XlsxSettings,
+) -> Result<Option<Area>, XlsxError> {
+    let (Some(said), Some(present)) = (&shape.said, shape.present) else { return Ok(None) };
+    let tables = Related::read(package, sheet, settings)?.tables;
+    let all = tables.iter().fold(present, |all, table| all.around(&table.area));
+    let area = Area::parse(said).filter(|_| !said.contains('$'));
+    let right = area.map_or(all, |it| it.around(&all));
+    Ok((area != Some(right)).then_some(right))
+}
+
+/// The part with its formulas spelling numbers as Excel does, and those that changed, as they
+/// stood there.
+fn with_spelling(
+    xml: &str,
+    part: &str,
+    element: &str,
+    settings: &XlsxSettings,
+) -> Result<(String, Vec<String>), XlsxError> {
+    let mut originals = Vec::new();
+    let xml = exchanged(xml, part, element, settings, &mut |formula, raw| {
+        let new = spelled(formula)?;
+        originals.push(raw.to_owned());
+        Some(escaped(&new))
+    })?;
+    Ok((xml, originals))
+}
+
+/// The sheet with its own formulas, in their order.
+fn without_spelling(
+    xml: &str,
+    part: &str,
+    originals: &[String],
+    settings: &XlsxSettings,
+) -> Result<String, XlsxError> {
+    let mut left = originals.iter();
+    let mut is_short = false;
+    let xml = exchanged(xml, part, "f", settings, &mut |formula, _| {
+        if !formula.contains(SPELLED) {
+            return None;
+        }
+        let original = left.next();
+        is_short |= original.is_none();
+        original.cloned()
+    })?;
+    match is_short || left.next().is_some() {
+        true => Err(XlsxError::malformed(part, "the engine gave back other formulas")),
+        false => Ok(xml),
     }
 }

@@ -44,6 +44,21 @@ pub(super) enum Home {
     Artifact { name: String },
 }
 
+impl Home {
+    /// Whether files are written there. Who asks first need not calculate in vain.
+    pub(super) fn check(&self) -> Result<(), ToolOutcome> {
+        let Self::File { place, .. } = self else { return Ok(()) };
+        let mut names = place.names();
+        match (names.next(), names.next()) {
+            (Some("work" | "out"), Some(_)) => Ok(()),
+            _ => {
+                let error = WorkspaceError::NotWritable { path: place.clone() };
+                Err(not_written(&FileError::of_workspace(error, place), place))
+            }
+        }
+    }
+}
+
 /// What is expected where a file is written.
 pub(super) enum Before {
     Nothing,
@@ -166,7 +181,9 @@ impl Ground {
             Place::Artifact { artifact } => Ok(Home::Artifact { name: artifact.name }),
             Place::File { workspace, places, text } => {
                 let place = places.into_iter().next().ok_or_else(|| not_found(&text))?;
-                Ok(Home::File { workspace, place })
+                let home = Home::File { workspace, place };
+                home.check()?;
+                Ok(home)
             }
         }
     }
@@ -204,7 +221,7 @@ impl Ground {
                         ToolOutcome::error("already_exists", text)
                             .with_hint("Choose another path, or set overwrite.")
                     }
-                    error => ToolOutcome::error(error.code(), format!("Error: {error}")),
+                    error => not_written(&error, place),
                 })?;
                 let reference = format!("workspace://{place}");
                 Ok(Saved { reference, size_bytes, artifact: None })
@@ -236,6 +253,20 @@ fn failed(error: WorkspaceError, place: &WorkspacePath, text: &str) -> ToolOutco
     match FileError::of_workspace(error, place) {
         FileError::NotFound { .. } => not_found(text),
         error => ToolOutcome::error(error.code(), format!("Error: {error}")),
+    }
+}
+
+fn not_written(error: &FileError, place: &WorkspacePath) -> ToolOutcome {
+    let outcome = ToolOutcome::error(error.code(), format!("Error: {error}"));
+    match error {
+        FileError::Denied { .. } => {
+            let name = place.names().last().unwrap_or("a.xlsx");
+            outcome.with_hint(format!(
+                "Files are written below work/ or out/: name it out/{}, or artifact://{0}.",
+                shown(name)
+            ))
+        }
+        _ => outcome,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `xlsx_recalc`: formulas calculated anew, by an engine that patches nothing but their values.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use formualizer_workbook::{IoError, XlsxRecalculateResult};
@@ -9,9 +9,10 @@ use serde_json::{Value as Json, json};
 
 use super::arguments::Arguments;
 use super::book::{Book, SheetKind};
+use super::doubt::{Doubt, doubts, may_doubt};
 use super::engine::{self, Stopped, limit_of};
 use super::error::{XlsxError, shown};
-use super::formula::{STEPPING, VOLATILE, doubtful, functions};
+use super::formula::{VOLATILE, functions};
 use super::given::{Given, Shape};
 use super::ground::Before;
 use super::inspect::grown;
@@ -19,11 +20,14 @@ use super::package::Package;
 use super::render::capped;
 use super::settings::XlsxSettings;
 use super::sheet::{self, Item, Kind};
+use super::spell::{self, may_spell};
 use super::{MIME_TYPE, Xlsx};
 use crate::session::blocking;
 
 /// What calculates.
 const ENGINE: &str = "formualizer 0.13";
+/// How many cells are named for each thing that the engine calculates otherwise.
+const MOST_DOUBTFUL: usize = 3;
 /// How a recalculation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -158,8 +162,8 @@ impl Xlsx {
 struct Survey {
     formulas: u64,
     volatile: BTreeMap<String, u64>,
-    /// Functions that are called in a way in which the engine does not calculate them right.
-    doubtful: BTreeSet<&'static str>,
+    /// What the engine calculates otherwise than Excel, and the first cells with it.
+    doubts: BTreeMap<Doubt, RecalcErrors>,
     /// Errors that somebody typed.
     typed: BTreeMap<String, RecalcErrors>,
     /// By the part of a sheet, where its cells are.
@@ -197,7 +201,7 @@ pub fn recalculate(bytes: &[u8], settings: &XlsxSettings) -> Result<RecalcReport
     match engine::run(own, survey.formulas, settings) {
         Ok(mut result) => {
             let calculated = std::mem::take(&mut result.bytes);
-            take(&mut report, result, &survey.doubtful, settings);
+            take(&mut report, result, &survey.doubts, settings);
             if matches!(report.status, RecalcStatus::Success | RecalcStatus::ErrorsFound) {
                 let book = &book;
                 report.bytes =
@@ -231,8 +235,13 @@ fn survey(
             if let Some(formula) = &raw.formula {
                 survey.formulas += 1;
                 let upper = formula.text.to_ascii_uppercase();
-                if STEPPING.iter().any(|it| upper.contains(it)) {
-                    survey.doubtful.extend(doubtful(&formula.text));
+                shape.spells |= may_spell(&upper);
+                if may_doubt(&upper) {
+                    let place = raw.at.map(|at| format!("{}!{at}", capped(&sheet.name)));
+                    for doubt in doubts(&formula.text) {
+                        let cells = survey.doubts.entry(doubt).or_default();
+                        note(cells, place.clone().unwrap_or_default(), MOST_DOUBTFUL);
+                    }
                 }
                 if VOLATILE.iter().any(|it| upper.contains(it)) {
                     for name in functions(&formula.text) {
@@ -265,7 +274,7 @@ pub(super) fn note(errors: &mut RecalcErrors, place: String, most: usize) {
 fn take(
     report: &mut RecalcReport,
     result: XlsxRecalculateResult,
-    doubtful: &BTreeSet<&'static str>,
+    doubts: &BTreeMap<Doubt, RecalcErrors>,
     settings: &XlsxSettings,
 ) {
     let summary = result.summary;
@@ -278,7 +287,7 @@ fn take(
     }
     report.total_errors = report.error_summary.values().map(|it| it.count).sum();
     report.unsupported = summary.unknown_functions.into_keys().collect();
-    if report.unsupported.is_empty() && doubtful.is_empty() {
+    if report.unsupported.is_empty() && doubts.is_empty() {
         report.status = match report.total_errors {
             0 => RecalcStatus::Success,
             _ => RecalcStatus::ErrorsFound,
@@ -291,12 +300,10 @@ fn take(
         if !report.unsupported.is_empty() {
             reasons.push(format!("the engine does not know: {}", report.unsupported.join(", ")));
         }
-        for name in doubtful {
-            reasons.push(format!(
-                "the engine calculates {name} right only with a step that is written as a \
-                 positive number"
-            ));
-            report.unsupported.push((*name).to_owned());
+        for (doubt, cells) in doubts {
+            let cells = cells.locations.join(", ");
+            reasons.push(format!("{} ({cells})", doubt.why()));
+            report.unsupported.push(doubt.name().to_owned());
         }
         report.refused_reason = Some(reasons.join("; "));
     }
@@ -337,6 +344,8 @@ fn refuse(
         }
         Stopped::By(error) => error.to_string(),
     };
+    // In the copy, formulas call a function that they do not call in the workbook.
+    let reason = reason.replace(spell::SPELLED, "");
     report.refused_reason = Some(reason.chars().take(500).collect());
 }
 

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 /// max_recalc_seconds = 120        # that a recalculation may take
 /// max_locations = 20              # that are named of each kind of error
 /// max_findings = 200              # that a check names
+/// max_references = 4000000        # between formulas, that a check follows to find circles
 /// max_range_cells = 5000          # that one reading gives
 /// max_range_bytes = 65536         # of text that one reading gives
 /// max_listed = 100                # sheets, names, tables that an inspection lists
@@ -69,6 +70,8 @@ pub struct XlsxSettings {
     pub max_locations: usize,
     /// Findings that a check names.
     pub max_findings: usize,
+    /// References between formulas that a check follows to find circles.
+    pub max_references: u64,
     /// Cells that one reading gives.
     pub max_range_cells: u64,
     /// Bytes of text that one reading gives.
@@ -112,6 +115,7 @@ impl Default for XlsxSettings {
             max_recalc_seconds: 120,
             max_locations: 20,
             max_findings: 200,
+            max_references: 4_000_000,
             max_range_cells: 5000,
             max_range_bytes: 64 << 10,
             max_listed: 100,
@@ -147,6 +151,7 @@ impl XlsxSettings {
         with_max_recalc_seconds max_recalc_seconds: u64;
         with_max_locations max_locations: usize;
         with_max_findings max_findings: usize;
+        with_max_references max_references: u64;
         with_max_range_cells max_range_cells: u64;
         with_max_range_bytes max_range_bytes: usize;
         with_max_listed max_listed: usize;

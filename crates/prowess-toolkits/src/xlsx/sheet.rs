@@ -46,6 +46,14 @@ pub(super) struct Raw {
     pub(super) has_metadata: bool,
 }
 
+impl Raw {
+    /// Whether the file says a value. An empty text is one.
+    pub(super) fn has_value(&self) -> bool {
+        let is_text = matches!(self.kind, Kind::Text | Kind::Shared);
+        self.value.as_ref().is_some_and(|it| is_text || !it.trim().is_empty())
+    }
+}
+
 /// What kind of value a cell holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -163,13 +163,14 @@ pub(crate) fn answer(edition: Edition, request: &Request) -> Answer {
                 &json!({"startAt": start, "maxResults": limit, "total": all.len(), "issues": issues}),
             )
         }
-        (edition, ["api", version, rest @ ..]) => {
-            let own = if edition == Edition::Cloud { "3" } else { "2" };
-            match *version == own {
-                true => api(edition, rest, request).unwrap_or_else(none),
-                false => Answer::html(404, "<html>no such version</html>"),
-            }
+        // Cloud answers to both, to the older one as Data Center does.
+        (Edition::Cloud, ["api", "3", rest @ ..]) => {
+            api(Edition::Cloud, rest, request).unwrap_or_else(none)
         }
+        (_, ["api", "2", rest @ ..]) => {
+            api(Edition::DataCenter, rest, request).unwrap_or_else(none)
+        }
+        (_, ["api", ..]) => Answer::html(404, "<html>no such version</html>"),
         (_, ["agile", "1.0", rest @ ..]) => agile(rest, request).unwrap_or_else(none),
         _ => none(),
     }

@@ -143,7 +143,7 @@ async fn a_formula_that_cannot_be_calculated_stops_the_file() {
     let written = world.ok("xlsx_create", call(true)).await;
     assert_eq!(written["recalc"]["unsupported"], json!(["NOSUCHFN"]));
     assert_eq!(written["stale"], true);
-    assert_eq!(world.value("out/a.xlsx", "A1").await, "", "no value, and not a wrong one");
+    assert_eq!(world.value("out/a.xlsx", "A1").await, Value::Null, "no value, and not a wrong one");
     let book = parts(&world.bytes("out/a.xlsx"));
     let main = String::from_utf8(book["xl/workbook.xml"].clone()).unwrap();
     assert!(main.contains("fullCalcOnLoad=\"1\""), "{main}");
@@ -289,4 +289,20 @@ async fn limits_of_what_is_made_hold_at_the_edge() {
     world.ok("xlsx_create", call(json!([{}, {}]))).await;
     let (_, said) = world.refused("xlsx_create", call(json!([{}, {}, {}]))).await;
     assert!(said.contains("`max_sheets` = 2"), "{said}");
+}
+
+#[tokio::test]
+async fn a_place_that_is_not_written_is_told_before_anything_is_calculated() {
+    // Whatever is calculated takes too long here.
+    let world = World::with(XlsxSettings::default().with_max_recalc_seconds(0)).await;
+    let sheets = json!([{"rows": [["=1+1"]]}]);
+    for path in ["a.xlsx", "skills/xlsx/a.xlsx", "runs/a.xlsx", "out.xlsx"] {
+        let outcome = world.call("xlsx_create", json!({"path": path, "sheets": sheets})).await;
+        assert!(outcome.content.contains("write below work/ or out/"), "{}", outcome.content);
+        let hint = outcome.hint.unwrap();
+        let name = path.rsplit('/').next().unwrap();
+        assert!(hint.contains(&format!("out/{name}, or artifact://{name}")), "{hint}");
+    }
+    let outcome = world.call("xlsx_create", json!({"path": "out/a.xlsx", "sheets": sheets})).await;
+    assert_eq!(outcome.code, "not_recalculated");
 }

@@ -160,3 +160,83 @@ async fn limits_of_csv_hold_at_the_edge() {
     let (_, said) = world.refused("xlsx_export_csv", json!({"path": "work/c.xlsx"})).await;
     assert!(said.contains("`max_csv_bytes` = 6"), "{said}");
 }
+
+#[tokio::test]
+async fn a_formula_that_was_never_calculated_is_told() {
+    let world = World::new().await;
+    let rows = json!([["a", "=1+1"], ["b", "=NOSUCH(1)"], ["c", "=IF(B1=2,\"\",1)"]]);
+    let sheets = json!([{"name": "Data", "rows": rows}]);
+    let call = json!({"path": "work/book.xlsx", "sheets": sheets, "allow_stale": true});
+    world.ok("xlsx_create", call).await;
+    let found = world.ok("xlsx_check", json!({"path": "work/book.xlsx"})).await;
+    assert_eq!(found["counts"]["not_calculated"], 3, "{found}");
+    let written = world.call("xlsx_export_csv", json!({"path": "work/book.xlsx"})).await;
+    assert!(!written.is_error, "{}", written.content);
+    assert!(written.content.contains(" 3 formulas have no value yet"), "{}", written.content);
+    assert_eq!(written.data["uncalculated_formulas"], 3);
+    assert_eq!(written.data["formulas_as_values"], 0);
+    let edit = json!([{"op": "set", "cell": "B2", "formula": "=2+2"}]);
+    world.ok("xlsx_edit", json!({"path": "work/book.xlsx", "operations": edit})).await;
+    // An empty text is a value.
+    let found = world.ok("xlsx_check", json!({"path": "work/book.xlsx"})).await;
+    assert_eq!(found["counts"]["not_calculated"], Value::Null, "{found}");
+    let call = json!({"path": "work/book.xlsx", "overwrite": true});
+    let written = world.call("xlsx_export_csv", call).await;
+    assert!(!written.content.contains("no value"), "{}", written.content);
+    let data = (&written.data["formulas_as_values"], &written.data["uncalculated_formulas"]);
+    assert_eq!(data, (&json!(3), &json!(0)));
+}
+
+/// Puts a workbook there with these rows, whatever they are.
+async fn put_rows(world: &World, rows: Value) {
+    let sheets = json!([{"name": "Data", "rows": rows}, {"name": "Other", "rows": [["=Data!A1"]]}]);
+    let call =
+        json!({"path": "work/book.xlsx", "sheets": sheets, "allow_stale": true, "overwrite": true});
+    world.ok("xlsx_create", call).await;
+}
+
+#[tokio::test]
+async fn a_check_finds_circles() {
+    let world = World::new().await;
+    let circle = |found: &Value| -> Vec<String> {
+        let findings = found["findings"].as_array().unwrap().iter();
+        let found = findings.filter(|it| it["kind"] == "circular_reference");
+        found.map(|it| it["detail"].as_str().unwrap().to_owned()).collect()
+    };
+    let table = [
+        (json!([["=B1", "=A1+1"]]), "Data!A1, Data!B1"),
+        (json!([["=A1"]]), "Data!A1"),
+        (json!([[1], [2], ["=SUM(A1:A3)"]]), "Data!A3"),
+        (json!([["=SUM(Other!A1:B9)"]]), "Data!A1, Other!A1"),
+        (json!([["=SUM(A:A)*2"]]), "Data!A1"),
+    ];
+    for (rows, cells) in table {
+        put_rows(&world, rows.clone()).await;
+        let found = world.ok("xlsx_check", json!({"path": "work/book.xlsx"})).await;
+        let expected = format!("formulas refer to themselves in a circle: {cells}");
+        assert_eq!(circle(&found), [expected], "{rows}");
+    }
+    for rows in [
+        json!([["=B1", "=C1", 1]]),
+        json!([["=ROW(A1)+COLUMNS(A1:C1)"]]),
+        json!([[1, "=SUM(A$1:A1)"], [2, "=SUM(A$1:A2)+B1"]]),
+    ] {
+        put_rows(&world, rows.clone()).await;
+        let found = world.ok("xlsx_check", json!({"path": "work/book.xlsx"})).await;
+        assert_eq!(circle(&found), [""; 0], "{rows}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_follows_so_many_references() {
+    // Two references are named, and two are followed.
+    for (most, is_whole) in [(4, true), (3, false)] {
+        let world = World::with(XlsxSettings::default().with_max_references(most)).await;
+        let sheets = json!([{"name": "Data", "rows": [["=B1", "=A1+1"]]}]);
+        let call = json!({"path": "work/book.xlsx", "sheets": sheets, "allow_stale": true});
+        world.ok("xlsx_create", call).await;
+        let found = world.ok("xlsx_check", json!({"path": "work/book.xlsx"})).await;
+        assert_eq!(found["counts"]["circles_not_checked"].is_null(), is_whole, "{found}");
+        assert_eq!(found["counts"]["circular_reference"].is_null(), !is_whole, "{found}");
+    }
+}

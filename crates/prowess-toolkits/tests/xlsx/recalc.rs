@@ -226,3 +226,72 @@ async fn deep_formulas_do_not_break_the_program() {
         assert!(["ok", "not_recalculated"].contains(&outcome.code.as_ref()), "{}", outcome.content);
     }
 }
+
+#[tokio::test]
+async fn numbers_become_texts_with_the_digits_that_excel_writes() {
+    let world = World::new().await;
+    let rows = json!([
+        ["=0.1*3&\"\""],
+        ["=1/3&\"\""],
+        ["=1E20&\"\""],
+        ["=CONCATENATE(\"a\",2/3)"],
+        ["=LEN(1/3&\"\")"],
+        ["=IF(A1=\"0.3\",LEN(A1),0)"],
+        ["=TEXTJOIN(\",\",TRUE,A1:A6)"]
+    ]);
+    stale(&world, rows).await;
+    let before = parts(&world.bytes("work/book.xlsx"));
+    let done = recalc(&world).await;
+    assert_eq!(done["status"], "success", "{done}");
+    let read = world.ok("xlsx_read_range", json!({"path": "work/book.xlsx"})).await;
+    let expected = json!([
+        ["0.3"],
+        ["0.333333333333333"],
+        ["1E+20"],
+        ["a0.666666666666667"],
+        [17],
+        [3],
+        ["0.3,0.333333333333333,1E+20,a0.666666666666667,17,3"]
+    ]);
+    assert_eq!(read["rows"], expected);
+    // Nothing but values changed: the formulas stand there as they stood.
+    let after = parts(&world.bytes("work/book.xlsx"));
+    let formulas = |xml: &[u8]| {
+        let xml = String::from_utf8(xml.to_vec()).unwrap();
+        let pieces = xml.split("<f>").skip(1).map(|it| it.split("</f>").next().unwrap().to_owned());
+        pieces.collect::<Vec<String>>()
+    };
+    for (name, old) in &before {
+        match name.ends_with("sheet1.xml") {
+            true => assert_eq!(formulas(old), formulas(&after[name])),
+            false => assert_eq!(old, &after[name], "{name}"),
+        }
+    }
+    let bytes = world.bytes("work/book.xlsx");
+    assert_eq!(recalc(&world).await["changed_cells"], 0);
+    assert_eq!(world.bytes("work/book.xlsx"), bytes);
+}
+
+#[tokio::test]
+async fn what_the_engine_calculates_otherwise_is_not_written() {
+    let world = World::new().await;
+    let table = [
+        ("=TEXT(0.25,\"# ?/?\")", "TEXT"),
+        ("=TEXT(\"a\",\"@@\")", "TEXT"),
+        ("=VALUE(\"1,234\")", "number in a text"),
+        ("=\"$5\"+0", "number in a text"),
+        ("=CELL(\"width\",A1)", "CELL"),
+        ("=SUMPRODUCT(LEN(A1:A3))", "LEN"),
+        ("=SUMPRODUCT(--ISNUMBER(A1:A3))", "ISNUMBER"),
+        ("=CEILING(A1,-2)", "CEILING"),
+    ];
+    for (formula, name) in table {
+        let before = stale(&world, json!([["ab", formula], [1.5, null], ["x", null]])).await;
+        let done = recalc(&world).await;
+        assert_eq!(done["status"], "unsupported", "{formula}: {done}");
+        assert_eq!(done["unsupported"], json!([name]), "{formula}");
+        let why = done["refused_reason"].as_str().unwrap();
+        assert!(why.ends_with("(Data!B1)"), "{why}");
+        assert_eq!(world.bytes("work/book.xlsx"), before, "{formula}");
+    }
+}

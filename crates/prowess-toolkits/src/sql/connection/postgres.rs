@@ -9,7 +9,7 @@ use sqlx::{
 };
 
 use super::Terms;
-use super::server::{Pool, Server, hex, json_of};
+use super::server::{Bounds, Pool, Server, hex, json_of};
 use crate::sql::dialect::SqlDialect;
 use crate::sql::error::{SqlError, of_server};
 use crate::sql::guard::{Named, SqlRefusal};
@@ -185,13 +185,15 @@ impl Server for Postgres {
         collector: &mut Collector,
     ) -> Result<Flow, SqlError> {
         collector.begin(std::mem::take(&mut session.columns));
+        let bounds = Bounds::new(&self.terms);
         let mut rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch(&mut session.connection);
         while let Some(row) = rows.next().await {
+            bounds.time()?;
             let row = row.map_err(|error| of_query(&error, &self.terms))?;
             if collector.columns.is_empty() {
                 collector.begin(columns(&row));
             }
-            if collector.row(values(&row)?)? == Flow::Enough {
+            if collector.row(values(&row, &bounds)?)? == Flow::Enough {
                 return Ok(Flow::Enough);
             }
         }
@@ -247,9 +249,10 @@ fn columns(row: &PgRow) -> Vec<Column> {
     row.columns().iter().map(column).collect()
 }
 
-fn values(row: &PgRow) -> Result<Vec<Value>, SqlError> {
+fn values(row: &PgRow, bounds: &Bounds) -> Result<Vec<Value>, SqlError> {
     let mut values = Vec::with_capacity(row.len());
     for (at, column) in row.columns().iter().enumerate() {
+        bounds.value(length(row, at)?)?;
         let value = match row.try_get_unchecked::<Option<String>, usize>(at) {
             Ok(None) => Value::Null,
             Ok(Some(text)) => json_of(column.type_info().name(), text),
@@ -261,4 +264,11 @@ fn values(row: &PgRow) -> Result<Vec<Value>, SqlError> {
         values.push(value);
     }
     Ok(values)
+}
+
+/// How many bytes the server sent for a value.
+fn length(row: &PgRow, at: usize) -> Result<usize, SqlError> {
+    let value = row.try_get_raw(at).map_err(|it| of_server(&it))?;
+    // What is NULL has none.
+    Ok(value.as_bytes().map_or(0, <[u8]>::len))
 }

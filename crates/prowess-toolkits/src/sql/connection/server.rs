@@ -178,6 +178,10 @@ async fn work<S: Server>(
             end(server, id, session).await;
             Ok(done)
         }
+        Some(Ok(Err(error))) if error.leaves_rows() && !is_write => {
+            end(server, id, session).await;
+            Err(error)
+        }
         Some(Ok(Err(error))) => {
             finish(server, session, is_write).await;
             Err(error)
@@ -272,6 +276,41 @@ async fn end<S: Server>(server: &S, id: u64, session: S::Session) {
         tracing::warn!(connection, "a query could not be ended on the server; its limit will");
     }
     drop(session);
+}
+
+/// The limits of a statement while its rows come. Rows that wait in the memory of the driver leave
+/// no time to anything else: whoever takes them looks at the clock.
+pub(super) struct Bounds {
+    until: Instant,
+    seconds: u64,
+    max_value_bytes: usize,
+}
+
+impl Bounds {
+    /// From now on.
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            until: Instant::now() + terms.timeout + GRACE,
+            seconds: terms.timeout.as_secs(),
+            max_value_bytes: terms.max_value_bytes,
+        }
+    }
+
+    /// Whether there is time for one more row.
+    pub(super) fn time(&self) -> Result<(), SqlError> {
+        match Instant::now() > self.until {
+            true => Err(SqlError::Timeout { seconds: self.seconds }),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a value of so many bytes, as the server sent it, is taken.
+    pub(super) fn value(&self, bytes: usize) -> Result<(), SqlError> {
+        match bytes > self.max_value_bytes {
+            true => Err(SqlError::TooBig { most: self.max_value_bytes }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A value as the server writes it, by its type.

@@ -40,6 +40,9 @@ fn queries_pass_in_every_dialect() {
         (Sqlite, "SELECT [a b] FROM `c d`"),
         (Sqlite, "SELECT 1 IS NOT 2, a IS b, a IS NULL, a IS NOT NULL, 1 << 4 FROM t"),
         (Sqlite, "WITH x AS NOT MATERIALIZED (SELECT 1 AS a) SELECT a FROM x INDEXED BY i"),
+        (Sqlite, "SELECT 1 WHERE 1 ISNULL AND a NOTNULL OR (a) NOT NULL"),
+        (Sqlite, "SELECT * FROM orders NOT INDEXED WHERE NOT indexed AND NOT NULL"),
+        (Postgresql, "SELECT 1 ISNULL, a NOTNULL FROM t"),
         (Postgresql, "TABLE products"),
         (Mysql, "SELECT !0, INTERVAL(23, 1, 15), NOW() - INTERVAL 1 DAY, 0x41, x'41', b'1'"),
         (Mysql, "SELECT d + INTERVAL (1 + 1) DAY FROM t"),
@@ -283,4 +286,30 @@ fn long_and_deep_statements_are_refused_and_do_not_break_anything() {
         let nots = format!("SELECT {} 1", "NOT ".repeat(4_000));
         assert!(check(dialect, &nots).is_err());
     }
+}
+
+#[test]
+fn what_tells_of_all_tables_is_refused_where_some_may_be_read() {
+    let tables = || TableScope::new(Sqlite, [], ["products".to_owned()]);
+    let guard = SqlGuard::new(Sqlite).with_tables(tables());
+    for sql in [
+        "SELECT name FROM pragma_table_info('customers')",
+        "SELECT name FROM PRAGMA_TABLE_INFO('products')",
+        "SELECT name FROM \"pragma_table_info\"('customers')",
+        "SELECT name FROM [pragma_table_list]()",
+        "SELECT name FROM pragma_table_list",
+        "SELECT name FROM pragma_table_info WHERE arg = 'customers'",
+        "SELECT p.id FROM products p, pragma_foreign_key_list('orders')",
+        "SELECT (SELECT count(*) FROM pragma_index_list('customers'))",
+    ] {
+        let refusal = guard.check(sql).unwrap_err();
+        assert_eq!(refusal.code(), "table_not_allowed", "{sql}");
+        assert!(SqlGuard::new(Sqlite).check(sql).is_ok(), "the control: {sql}");
+    }
+    assert!(guard.check("SELECT value FROM json_each('[1]'), products").is_ok());
+    let write = "INSERT INTO products (name) SELECT name FROM pragma_table_info('customers')";
+    assert_eq!(guard.check_write(write).unwrap_err().code(), "table_not_allowed");
+    // Who lists it, means it.
+    let listed = guard.with_functions(["pragma_table_info".to_owned()]);
+    assert!(listed.check("SELECT name FROM pragma_table_info('products')").is_ok());
 }

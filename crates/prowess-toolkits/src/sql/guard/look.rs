@@ -25,6 +25,31 @@ pub(super) fn rewrite(dialect: SqlDialect, tokens: Vec<TokenWithSpan>) -> Vec<To
                 new.push(put(Token::make_keyword("FROM")));
                 at += 1;
             }
+            // Words of their own for what the parser knows in two or three.
+            (token, SqlDialect::Sqlite | SqlDialect::Postgresql)
+                if is_named(token, "ISNULL") && *next(1) != Token::LParen =>
+            {
+                new.push(put(Token::make_keyword("IS")));
+                new.push(put(Token::make_keyword("NULL")));
+                at += 1;
+            }
+            (token, SqlDialect::Sqlite | SqlDialect::Postgresql)
+                if is_named(token, "NOTNULL") && *next(1) != Token::LParen =>
+            {
+                new.push(put(Token::make_keyword("IS")));
+                new.push(put(Token::make_keyword("NOT")));
+                new.push(put(Token::make_keyword("NULL")));
+                at += 1;
+            }
+            (token, SqlDialect::Sqlite)
+                if is(token, Keyword::NOT)
+                    && is(next(1), Keyword::NULL)
+                    && new.last().is_some_and(|it| ends_operand(&it.token)) =>
+            {
+                new.push(put(Token::make_keyword("IS")));
+                new.push(old[at].clone());
+                at += 1;
+            }
             // Every comparison is one.
             (token, SqlDialect::Sqlite) if is(token, Keyword::IS) => {
                 let not = usize::from(is(next(1), Keyword::NOT));
@@ -50,6 +75,14 @@ pub(super) fn rewrite(dialect: SqlDialect, tokens: Vec<TokenWithSpan>) -> Vec<To
                     && matches!(next(2), Token::Word(_)) =>
             {
                 at += 3;
+            }
+            (token, SqlDialect::Sqlite)
+                if is(token, Keyword::NOT)
+                    && is_named(next(1), "INDEXED")
+                    && *next(2) != Token::LParen
+                    && new.last().is_some_and(|it| ends_operand(&it.token)) =>
+            {
+                at += 2;
             }
             (Token::ShiftLeft | Token::ShiftRight, SqlDialect::Sqlite) => {
                 new.push(put(Token::Plus));
@@ -82,6 +115,49 @@ fn is(token: &Token, keyword: Keyword) -> bool {
 fn is_named(token: &Token, name: &str) -> bool {
     matches!(token, Token::Word(word)
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name))
+}
+
+/// Whether a value or a table can end with this.
+fn ends_operand(token: &Token) -> bool {
+    let goes_on = [
+        Keyword::ALL,
+        Keyword::AND,
+        Keyword::AS,
+        Keyword::BETWEEN,
+        Keyword::BY,
+        Keyword::CASE,
+        Keyword::DISTINCT,
+        Keyword::ELSE,
+        Keyword::ESCAPE,
+        Keyword::FROM,
+        Keyword::GLOB,
+        Keyword::HAVING,
+        Keyword::IN,
+        Keyword::IS,
+        Keyword::JOIN,
+        Keyword::LIKE,
+        Keyword::LIMIT,
+        Keyword::MATCH,
+        Keyword::NOT,
+        Keyword::OFFSET,
+        Keyword::ON,
+        Keyword::OR,
+        Keyword::REGEXP,
+        Keyword::SELECT,
+        Keyword::THEN,
+        Keyword::VALUES,
+        Keyword::WHEN,
+        Keyword::WHERE,
+    ];
+    match token {
+        Token::Word(word) => word.quote_style.is_some() || !goes_on.contains(&word.keyword),
+        Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::DoubleQuotedString(_)
+        | Token::HexStringLiteral(_)
+        | Token::RParen => true,
+        _ => false,
+    }
 }
 
 /// What the parser knows after `IS` and `IS NOT`.

@@ -48,6 +48,18 @@ impl<'g> Reader<'g> {
         functions::check(self.dialect, self.functions, name)
     }
 
+    /// A function that gives rows and does not tell of tables that may not be read, as those of
+    /// SQLite do that begin with `pragma_`.
+    pub(super) fn table_function(&self, name: &ObjectName) -> Result<(), Refusal> {
+        let written = name.to_string().to_ascii_lowercase();
+        let written = written.trim_matches(['"', '`', '[', ']', '\'']);
+        let tells_of_all = self.dialect == SqlDialect::Sqlite && written.starts_with("pragma_");
+        match tells_of_all && !self.tables.is_open() && !self.functions.contains(written) {
+            true => Err(Refusal::Table { name: name.to_string() }),
+            false => Ok(()),
+        }
+    }
+
     fn statement(&self, statement: &Statement) -> Result<(), Refusal> {
         if self.depth > 1 {
             return Err(write(statement));
@@ -130,7 +142,8 @@ impl<'g> Reader<'g> {
                 if args.settings.is_some() {
                     return Err(Refusal::Construct { what: "a clause of another database" });
                 }
-                self.function(name)
+                self.function(name)?;
+                self.table_function(name)
             }
             TableFactor::Table { with_hints, json_path, .. } => {
                 match with_hints.is_empty() && json_path.is_none() {
@@ -138,7 +151,10 @@ impl<'g> Reader<'g> {
                     false => Err(Refusal::Construct { what: "a clause of another database" }),
                 }
             }
-            TableFactor::Function { name, .. } => self.function(name),
+            TableFactor::Function { name, .. } => {
+                self.function(name)?;
+                self.table_function(name)
+            }
             TableFactor::Derived { .. }
             | TableFactor::NestedJoin { .. }
             | TableFactor::UNNEST { .. }

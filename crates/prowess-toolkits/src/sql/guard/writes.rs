@@ -58,10 +58,13 @@ impl Visitor for Writer<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Refusal> {
-        if let TableFactor::Table { args: Some(_), .. } = factor {
-            self.0.skip_relation();
+        match factor {
+            TableFactor::Table { name, args: Some(_), .. } => {
+                self.0.skip_relation();
+                flow(self.0.table_function(name))
+            }
+            _ => ControlFlow::Continue(()),
         }
-        ControlFlow::Continue(())
     }
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<Refusal> {

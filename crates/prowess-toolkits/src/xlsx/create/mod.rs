@@ -5,6 +5,8 @@ mod extras;
 mod rules;
 mod sheet;
 
+use std::io::Cursor;
+
 use prowess_runtime::{Invocation, ToolOutcome};
 use rust_xlsxwriter::Workbook;
 use serde_json::{Value as Json, json};
@@ -12,11 +14,12 @@ use serde_json::{Value as Json, json};
 pub(super) use sheet::{area, cell, column_range, date_format, width};
 
 use super::arguments::Arguments;
-use super::book::same_name;
+use super::book::{Book, same_name};
 use super::cells::Left;
 use super::error::{XlsxError, shown};
 use super::ground::Before;
 use super::guard::check_formula;
+use super::package::{Changes, Package};
 use super::recalc::{RecalcReport, recalculate};
 use super::render::{UNTRUSTED, inline, name};
 use super::settings::XlsxSettings;
@@ -48,7 +51,11 @@ impl Xlsx {
         let (bytes, mut report, count) = made.await?.map_err(|error| error.outcome(path))?;
         let (bytes, is_stale) = match report.bytes.take() {
             Some(recalculated) => (recalculated, false),
-            None if allow_stale => (bytes, true),
+            None if allow_stale => {
+                let settings = self.settings.clone();
+                let bytes = blocking(move || without_values(bytes, &settings)).await?;
+                (bytes.map_err(|error| error.outcome(path))?, true)
+            }
             None => return Err(not_calculated(&report)),
         };
         if bytes.len() as u64 > self.settings.max_file_bytes {
@@ -166,6 +173,19 @@ fn make(sheets: &[Json], names: &[Json], settings: &XlsxSettings) -> Result<Vec<
         workbook.define_name(name, &refers_to).map_err(|why| not_made(&at, &why))?;
     }
     workbook.save_to_buffer().map_err(|why| XlsxError::NotMade { why: why.to_string() })
+}
+
+/// The workbook that was made, with formulas that have no values: an empty text is one.
+fn without_values(bytes: Vec<u8>, settings: &XlsxSettings) -> Result<Vec<u8>, XlsxError> {
+    let mut package = Package::open(Box::new(Cursor::new(bytes)), settings)?;
+    let book = Book::read(&mut package, settings)?;
+    let mut changes = Changes::new();
+    for sheet in &book.sheets {
+        let xml = package.text(&sheet.part, settings)?;
+        let xml = xml.replace("</f><v></v>", "</f>").replace(" t=\"str\"><f", "><f");
+        changes.insert(sheet.part.clone(), Some(xml.into_bytes()));
+    }
+    package.write(&changes)
 }
 
 /// Whether Excel takes this for a name of a sheet.

@@ -27,6 +27,7 @@ use super::ground::Before;
 use super::package::Package;
 use super::recalc::{RecalcReport, recalculate};
 use super::settings::XlsxSettings;
+use super::xml::push_text;
 use super::{MIME_TYPE, Xlsx};
 use crate::session::blocking;
 use draft::Draft;
@@ -68,6 +69,7 @@ impl Xlsx {
             Some(output) => self.ground.home(invocation, output).await?,
             None => loaded.home.clone(),
         };
+        home.check()?;
         let (bytes, settings) = (loaded.bytes.clone(), self.settings.clone());
         let count = operations.len();
         let edited = blocking(move || edit(&bytes, &operations, stale, &settings)).await?;
@@ -167,4 +169,38 @@ pub(super) fn with_dimension(
         }
     }
     Ok(xml.to_owned())
+}
+
+/// A part with the texts of some elements exchanged. The function is given a text and how it stands
+/// there, and gives what is to stand there, if it is something else.
+pub(super) fn exchanged(
+    xml: &str,
+    part: &str,
+    element: &str,
+    limits: &XlsxSettings,
+    exchange: &mut dyn FnMut(&str, &str) -> Option<String>,
+) -> Result<String, XlsxError> {
+    let mut pieces = Pieces::of(xml, part, limits);
+    let mut new = Vec::new();
+    // Where the text began, and the text.
+    let mut inside: Option<(usize, String)> = None;
+    while let Some(piece) = pieces.next()? {
+        match &piece.event {
+            Event::Start(it) if it.local_name().as_ref() == element => {
+                inside = Some((piece.to, String::new()));
+            }
+            Event::End(it) if it.local_name().as_ref() == element => {
+                let Some((from, text)) = inside.take() else { continue };
+                if let Some(other) = exchange(&text, &xml[from..piece.from]) {
+                    new.push((from, piece.from, other));
+                }
+            }
+            event => {
+                if let Some((_, text)) = &mut inside {
+                    push_text(text, event, part, limits)?;
+                }
+            }
+        }
+    }
+    Ok(spliced(xml, new))
 }
