@@ -144,6 +144,27 @@ impl Registry {
         self.shelf().generation.is_some()
     }
 
+    /// Whoever has read the text of a skill says whether that can be done, and if not, why.
+    pub(crate) fn report(&self, shelved: &Arc<Shelved>, cause: Option<String>) {
+        let id = shelved.skill.id.as_str();
+        if cause.is_none() && !self.shelf().broken.contains_key(id) {
+            return;
+        }
+        let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+        // It may be another one by now.
+        if !shelf.skills.get(id).is_some_and(|now| Arc::ptr_eq(now, shelved)) {
+            return;
+        }
+        match cause {
+            None => drop(shelf.broken.remove(id)),
+            Some(cause) if shelf.broken.get(id) == Some(&cause) => {}
+            Some(cause) => {
+                tracing::error!(target: "prowess::store", skill = ?id, "left out a skill: {cause}");
+                shelf.broken.insert(id.to_owned(), cause);
+            }
+        }
+    }
+
     /// The skills that were left out because they cannot be read, by their ids, and why.
     pub fn broken(&self) -> Vec<(String, String)> {
         self.shelf().broken.iter().map(|(id, cause)| (id.clone(), cause.clone())).collect()

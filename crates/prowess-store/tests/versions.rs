@@ -8,7 +8,7 @@ use std::sync::Arc;
 use prowess_catalog::{
     Catalog, ContentFile, LookupError, ResourcePath, ResourceScope, SkillContents,
 };
-use prowess_format::{Options, Skill};
+use prowess_format::{Level, Options, Skill};
 use prowess_runtime::{AgentName, Runtime, SessionKey, ToolCall};
 use prowess_store::{
     About, Activation, Actor, Expected, NewVersion, Origin, Registry, SameContent, SkillId,
@@ -32,6 +32,7 @@ on_each_durable_store! {
     nothing_is_lost_or_counted_twice
     who_follows_the_changes_misses_none_of_writers_at_once
     unusual_texts_about_a_version_come_back
+    a_text_that_is_lost_hurts_no_other_skill
 }
 
 fn id(text: &str) -> SkillId {
@@ -99,6 +100,39 @@ async fn versions_are_numbered_kept_and_used(place: Place) {
     let expected =
         [("skill.activate", "key:ann"), ("skill.update", "local"), ("skill.create", "local")];
     assert_eq!(log, expected.map(|(action, actor)| (action, actor.to_owned())));
+}
+
+async fn a_text_that_is_lost_hurts_no_other_skill(place: Place) {
+    let store = place.open().await.versions;
+    for name in ["aa", "bb", "cc"] {
+        store.append(new(name, name)).await.unwrap();
+    }
+    let lost = store.skill(&id("bb")).await.unwrap().active;
+    place.lose(&lost.digest).await;
+    let cause =
+        format!("what is stored of 'bb' cannot be read: the file {} is missing", lost.digest.hex());
+    assert_eq!(store.contents(&lost).await.unwrap_err().to_string(), cause);
+    assert_eq!(store.file(&id("bb"), &lost.digest).await.unwrap_err().to_string(), cause);
+    let registry = Arc::new(Registry::new(Arc::clone(&store)));
+    let source = VersionSource::new("registry", Arc::clone(&registry));
+    let catalog = Catalog::builder().source(source).build();
+    let names = async || {
+        let snapshot = catalog.refresh().await;
+        snapshot.skills().iter().map(|skill| skill.name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["aa", "cc"]);
+    let snapshot = catalog.refresh().await;
+    let errors = snapshot.diagnostics().iter().filter(|it| it.level == Level::Error);
+    let errors: Vec<&str> = errors.map(|it| it.message.as_str()).collect();
+    assert_eq!(errors, [format!("Cannot read registry:bb/SKILL.md: {cause}")]);
+    assert_eq!(registry.broken(), [("bb".to_owned(), cause)]);
+    // What others change is seen, and whoever brings the text again has mended it.
+    store.append(new("dd", "dd")).await.unwrap();
+    assert_eq!(names().await, ["aa", "cc", "dd"]);
+    assert_eq!(registry.broken().len(), 1);
+    store.append(new("bb", "bb")).await.unwrap();
+    assert_eq!(names().await, ["aa", "bb", "cc", "dd"]);
+    assert_eq!(registry.broken(), []);
 }
 
 async fn what_is_not_as_expected_changes_nothing(place: Place) {

@@ -497,8 +497,8 @@ pub trait VersionStore: Send + Sync + 'static {
         limit: usize,
     ) -> VersionFuture<'a, Listed<Version>>;
 
-    /// A file of a version.
-    fn file<'a>(&'a self, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>>;
+    /// A file of a skill, by what it holds.
+    fn file<'a>(&'a self, skill: &'a SkillId, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>>;
 
     /// All files of a version.
     fn contents<'a>(&'a self, version: &'a Version) -> VersionFuture<'a, SkillContents>;

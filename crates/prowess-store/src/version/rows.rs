@@ -134,13 +134,17 @@ pub(crate) fn read_skill(row: JoinedRow) -> Result<VersionedSkill, VersionError>
     })
 }
 
-/// What a store holds under a digest, if it holds that.
-pub(crate) fn verified(digest: &Digest, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, VersionError> {
-    let missing = || corrupt("", format!("the file {} is missing", digest.hex()));
-    let bytes = bytes.ok_or_else(missing)?;
+/// What a store holds under a digest for a skill, if it holds that.
+pub(crate) fn verified(
+    skill: &SkillId,
+    digest: &Digest,
+    bytes: Option<Vec<u8>>,
+) -> Result<Vec<u8>, VersionError> {
+    let wrong = |what: &str| corrupt(skill.as_str(), format!("the file {} {what}", digest.hex()));
+    let bytes = bytes.ok_or_else(|| wrong("is missing"))?;
     match Digest::of(&bytes) == *digest {
         true => Ok(bytes),
-        false => Err(corrupt("", format!("the file {} holds something else", digest.hex()))),
+        false => Err(wrong("holds something else")),
     }
 }
 

@@ -104,8 +104,8 @@ pub(super) async fn written(connection: &mut PgConnection, id: &SkillId) -> Resu
 }
 
 /// A skill whose row was found. What fails here is wrong with the row, not with the store.
-fn understood(row: &PgRow) -> std::result::Result<VersionedSkill, VersionError> {
-    joined_row(row).map_err(|error| corrupt("", error)).and_then(read_skill)
+fn understood(id: &str, row: &PgRow) -> std::result::Result<VersionedSkill, VersionError> {
+    joined_row(row).map_err(|error| corrupt(id, error)).and_then(read_skill)
 }
 
 /// Every change is in the log, so that the log's end is another one after each.
@@ -122,9 +122,10 @@ pub(super) async fn all(connection: &mut PgConnection) -> Result<Changes> {
     let rows = sqlx::query(ALL_SKILLS.as_str()).fetch_all(connection).await?;
     let mut changes = Changes { generation, ..Changes::default() };
     for row in &rows {
-        match understood(row) {
+        let id: String = row.try_get(0)?;
+        match understood(&id, row) {
             Ok(skill) => changes.skills.push((skill.id.clone(), Some(skill))),
-            Err(error) => changes.broken.push((row.try_get(0)?, error.to_string())),
+            Err(error) => changes.broken.push((id, error.to_string())),
         }
     }
     Ok(changes)
@@ -144,7 +145,9 @@ pub(super) async fn changes(connection: &mut PgConnection, since: u64) -> Result
     let rows = sqlx::query(SOME_SKILLS.as_str()).bind(&subjects).fetch_all(connection).await?;
     let mut found = HashMap::new();
     for row in &rows {
-        found.insert(row.try_get::<String, _>(0)?, understood(row));
+        let id: String = row.try_get(0)?;
+        let skill = understood(&id, row);
+        found.insert(id, skill);
     }
     let mut changes = Changes { generation, ..Changes::default() };
     for subject in subjects {
@@ -162,12 +165,16 @@ pub(super) async fn changes(connection: &mut PgConnection, since: u64) -> Result
     Ok(changes)
 }
 
-pub(super) async fn file(connection: &mut PgConnection, digest: &Digest) -> Result<Vec<u8>> {
+pub(super) async fn file(
+    connection: &mut PgConnection,
+    skill: &SkillId,
+    digest: &Digest,
+) -> Result<Vec<u8>> {
     let bytes = sqlx::query_scalar("SELECT bytes FROM files WHERE digest = $1")
         .bind(digest.as_bytes().as_slice())
         .fetch_optional(connection)
         .await?;
-    Ok(verified(digest, bytes)?)
+    Ok(verified(skill, digest, bytes)?)
 }
 
 pub(super) async fn contents(
@@ -183,10 +190,10 @@ pub(super) async fn contents(
             .await?;
     // Files may be the same under several names.
     let found: HashMap<Vec<u8>, Vec<u8>> = rows.into_iter().collect();
-    let bytes = version
-        .files
-        .iter()
-        .map(|file| verified(&file.digest, found.get(file.digest.as_bytes().as_slice()).cloned()));
+    let bytes = version.files.iter().map(|file| {
+        let bytes = found.get(file.digest.as_bytes().as_slice()).cloned();
+        verified(&version.skill, &file.digest, bytes)
+    });
     let bytes: Vec<Vec<u8>> = bytes.collect::<std::result::Result<_, _>>()?;
     Ok(crate::version::rows::contents(version, bytes)?)
 }

@@ -164,8 +164,8 @@ impl RedisVersions {
         Ok(changes)
     }
 
-    /// What is kept under these digests, in their order.
-    pub(super) async fn files_now(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>> {
+    /// What is kept under these digests for a skill, in their order.
+    pub(super) async fn files_now(&self, id: &SkillId, digests: &[Digest]) -> Result<Vec<Vec<u8>>> {
         let distinct: BTreeSet<&Digest> = digests.iter().collect();
         let mut command = cmd("HMGET");
         command.arg(self.name(":files"));
@@ -178,14 +178,14 @@ impl RedisVersions {
         let bytes: Vec<Option<Vec<u8>>> = self.link.ask(&command).await?;
         let mut files = BTreeMap::new();
         for (digest, bytes) in distinct.into_iter().zip(bytes) {
-            files.insert(digest, verified(digest, bytes)?);
+            files.insert(digest, verified(id, digest, bytes)?);
         }
         Ok(digests.iter().map(|digest| files.get(digest).cloned().unwrap_or_default()).collect())
     }
 
     pub(super) async fn contents_now(&self, version: &Version) -> Result<SkillContents> {
         let digests: Vec<Digest> = version.files.iter().map(|file| file.digest).collect();
-        crate::version::rows::contents(version, self.files_now(&digests).await?)
+        crate::version::rows::contents(version, self.files_now(&version.skill, &digests).await?)
     }
 
     pub(super) async fn audit_now(

@@ -11,7 +11,8 @@ use crate::version::rows::{
 };
 use crate::version::rules::expect;
 use crate::version::{
-    Actor, AuditEntry, Changes, Expected, Listed, SkillId, Version, VersionError, VersionedSkill,
+    Actor, AuditEntry, Changes, Expected, Listed, SkillId, Version, VersionError, VersionFile,
+    VersionedSkill,
 };
 
 pub(super) fn version(connection: &Connection, skill: &SkillId, number: u64) -> Result<Version> {
@@ -65,7 +66,7 @@ pub(super) fn all(connection: &Connection) -> Result<Changes> {
     let (mut skills, mut broken) = (Vec::new(), Vec::new());
     for row in rows {
         let (id, row): (String, _) = row?;
-        match understood(row) {
+        match understood(&id, row) {
             Ok(skill) => skills.push((skill.id.clone(), Some(skill))),
             Err(error) => broken.push((id, error.to_string())),
         }
@@ -74,8 +75,8 @@ pub(super) fn all(connection: &Connection) -> Result<Changes> {
 }
 
 /// A skill whose row was found. What fails here is wrong with the row, not with the store.
-fn understood(row: rusqlite::Result<JoinedRow>) -> Result<VersionedSkill> {
-    row.map_err(|error| corrupt("", error)).and_then(read_skill)
+fn understood(id: &str, row: rusqlite::Result<JoinedRow>) -> Result<VersionedSkill> {
+    row.map_err(|error| corrupt(id, error)).and_then(read_skill)
 }
 
 /// Every change is in the log, so that the log's end is another one after each.
@@ -100,7 +101,7 @@ pub(super) fn changes(connection: &Connection, since: u64) -> Result<Changes> {
     for subject in subjects {
         let Ok(id) = subject?.parse::<SkillId>() else { continue };
         let row = one.query_row([id.as_str()], |row| Ok(joined_row(row))).optional()?;
-        match row.map(understood).transpose() {
+        match row.map(|row| understood(id.as_str(), row)).transpose() {
             Ok(found) => skills.push((id, found)),
             Err(error) => {
                 broken.push((id.to_string(), error.to_string()));
@@ -131,16 +132,16 @@ pub(super) fn versions(
     Ok(Listed { items, total: row.version_count })
 }
 
-pub(super) fn file(connection: &Connection, digest: &Digest) -> Result<Vec<u8>> {
+pub(super) fn file(connection: &Connection, skill: &SkillId, digest: &Digest) -> Result<Vec<u8>> {
     let mut statement = connection.prepare_cached("SELECT bytes FROM files WHERE digest = ?1")?;
     let bytes: Option<Vec<u8>> =
         statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()?;
-    verified(digest, bytes)
+    verified(skill, digest, bytes)
 }
 
 pub(super) fn contents(connection: &Connection, version: &Version) -> Result<SkillContents> {
-    let bytes: Result<Vec<_>> =
-        version.files.iter().map(|about| file(connection, &about.digest)).collect();
+    let read = |about: &VersionFile| file(connection, &version.skill, &about.digest);
+    let bytes: Result<Vec<_>> = version.files.iter().map(read).collect();
     crate::version::rows::contents(version, bytes?)
 }
 
