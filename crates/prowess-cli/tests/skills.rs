@@ -43,10 +43,10 @@ fn round_trip(typist: &Typist<'_>, actor: &str) {
     assert_eq!((&row["id"], &row["active_version"]), (&json!("tables"), &json!(2)));
     assert_eq!((&row["version"], &row["version_count"]), (&json!("1.1.0"), &json!(3)));
     let shown = typist.ok(&["list"]).stdout;
-    let words = |line: &str| line.split_whitespace().take(4).map(str::to_owned).collect::<Vec<_>>();
+    let words = |line: &str| line.split_whitespace().take(5).map(str::to_owned).collect::<Vec<_>>();
     let mut lines = shown.lines().map(words);
-    assert_eq!(lines.next().unwrap(), ["ID", "ACTIVE", "VERSION", "VERSIONS"], "{shown}");
-    assert!(lines.any(|line| line == ["tables", "2", "1.1.0", "3"]), "{shown}");
+    assert_eq!(lines.next().unwrap(), ["ID", "ACTIVE", "WAITS", "VERSION", "VERSIONS"], "{shown}");
+    assert!(lines.any(|line| line == ["tables", "2", "3", "1.1.0", "3"]), "{shown}");
 
     let versions = typist.json(&["versions", "tables"]);
     let numbers: Vec<_> = versions["versions"].as_array().unwrap().iter().collect();

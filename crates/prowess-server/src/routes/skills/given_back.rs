@@ -20,10 +20,11 @@ pub(in crate::routes) const DOCUMENT_EXTRA: &[&str] = &[
     "created_by",
     "created_at",
     "updated_at",
+    "pending_version",
     "change_summary",
 ];
 /// What it has beyond a change, besides `id`. It is passed over.
-pub(in crate::routes) const CHANGE_EXTRA: &[&str] = DOCUMENT_EXTRA.split_at(10).0;
+pub(in crate::routes) const CHANGE_EXTRA: &[&str] = DOCUMENT_EXTRA.split_at(11).0;
 
 /// A new skill. What GET says beyond a document may stand there, and is not taken.
 #[derive(Debug)]

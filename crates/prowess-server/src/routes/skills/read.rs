@@ -24,7 +24,7 @@ pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 
 /// Everything about a skill: fields, text, files, tools. The ETag is what `If-Match` takes. Of a skill
 /// that waits for a publisher, those who make versions see the one that waits; `active_version` is
-/// `null` then.
+/// `null` then. If a version waits while another one is used, `pending_version` tells them.
 #[utoipa::path(
     get, path = "/skills/{skill_id}", tag = "skills", operation_id = "get_skill",
     params(("skill_id" = String, Path, description = "The id of the skill")),
@@ -42,13 +42,18 @@ pub(super) async fn get(
     let (tag, info) = match seen(&app, &id, &identity).await? {
         Seen::Used(shelved) => {
             let ready = app.prepared(&shelved).await?;
+            let info = SkillInfo::with_pending(&ready.info, shelved.skill.pending)?;
+            (ready.etag.clone(), info)
+        }
+        Seen::UsedOnly(shelved) => {
+            let ready = app.prepared(&shelved).await?;
             (ready.etag.clone(), ready.info.clone())
         }
-        Seen::Waiting(revision, version) => {
-            let tag = etag(revision, version.tree_digest);
-            let contents = app.registry().store().contents(&version).await?;
+        Seen::Waiting(waiting) => {
+            let tag = etag(waiting.revision, waiting.version.tree_digest);
+            let contents = app.registry().store().contents(&waiting.version).await?;
             let info = heavy(contents.bytes(), move || {
-                let info = SkillInfo::new(None, revision, &version, SkillDocument::of(&contents)?);
+                let info = SkillInfo::waiting(&waiting, SkillDocument::of(&contents)?);
                 serde_json::to_vec(&info).map_err(Problem::broken)
             });
             (tag, info.await??.into())

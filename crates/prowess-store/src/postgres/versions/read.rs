@@ -10,7 +10,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::rows::{Result, VERSION, joined_row, skill_row, skills_where, version_row};
-use crate::version::rows::{corrupt, lost, read_skill, read_version, signed, time, verified};
+use crate::version::rows::{
+    Stored, corrupt, lost, read_skill, read_version, signed, time, verified,
+};
 use crate::version::rules::expect;
 use crate::version::{
     Actor, AuditEntry, Changes, Expected, Listed, SkillId, Version, VersionError, VersionedSkill,
@@ -95,7 +97,7 @@ pub(super) async fn skill(
     let row =
         sqlx::query(ONE_SKILL.as_str()).bind(skill.as_str()).fetch_optional(connection).await?;
     let Some(row) = row else { return Ok(None) };
-    Ok(Some(read_skill(joined_row(&row)?)?))
+    Ok(read_skill(joined_row(&row)?)?.used())
 }
 
 /// One that must be there, because it was just written.
@@ -104,8 +106,9 @@ pub(super) async fn written(connection: &mut PgConnection, id: &SkillId) -> Resu
 }
 
 /// A skill whose row was found. What fails here is wrong with the row, not with the store.
-fn understood(id: &str, row: &PgRow) -> std::result::Result<VersionedSkill, VersionError> {
-    joined_row(row).map_err(|error| corrupt(id, error)).and_then(read_skill)
+fn understood(text: &str, row: &PgRow) -> std::result::Result<(SkillId, Stored), VersionError> {
+    let skill = joined_row(row).map_err(|error| corrupt(text, error)).and_then(read_skill)?;
+    Ok((text.parse().map_err(|error| corrupt(text, error))?, skill))
 }
 
 /// Every change is in the log, so that the log's end is another one after each.
@@ -122,10 +125,10 @@ pub(super) async fn all(connection: &mut PgConnection) -> Result<Changes> {
     let rows = sqlx::query(ALL_SKILLS.as_str()).fetch_all(connection).await?;
     let mut changes = Changes { generation, ..Changes::default() };
     for row in &rows {
-        let id: String = row.try_get(0)?;
-        match understood(&id, row) {
-            Ok(skill) => changes.skills.push((skill.id.clone(), Some(skill))),
-            Err(error) => changes.broken.push((id, error.to_string())),
+        let text: String = row.try_get(0)?;
+        match understood(&text, row) {
+            Ok((id, skill)) => changes.add(id, Some(skill)),
+            Err(error) => changes.add_broken(&text, &error),
         }
     }
     Ok(changes)
@@ -145,22 +148,17 @@ pub(super) async fn changes(connection: &mut PgConnection, since: u64) -> Result
     let rows = sqlx::query(SOME_SKILLS.as_str()).bind(&subjects).fetch_all(connection).await?;
     let mut found = HashMap::new();
     for row in &rows {
-        let id: String = row.try_get(0)?;
-        let skill = understood(&id, row);
-        found.insert(id, skill);
+        let text: String = row.try_get(0)?;
+        let skill = understood(&text, row);
+        found.insert(text, skill);
     }
     let mut changes = Changes { generation, ..Changes::default() };
     for subject in subjects {
         let Ok(id) = subject.parse::<SkillId>() else { continue };
-        let skill = match found.remove(&subject).transpose() {
-            Ok(skill) => skill,
-            Err(error) => {
-                changes.broken.push((subject, error.to_string()));
-                // What it was before is not what it is.
-                None
-            }
-        };
-        changes.skills.push((id, skill));
+        match found.remove(&subject).transpose() {
+            Ok(found) => changes.add(id, found.map(|(_, skill)| skill)),
+            Err(error) => changes.add_broken(&subject, &error),
+        }
     }
     Ok(changes)
 }
