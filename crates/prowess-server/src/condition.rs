@@ -40,6 +40,14 @@ impl IfMatch {
         }
     }
 
+    /// Whether it names this tag.
+    pub(crate) fn names(&self, tag: &HeaderValue) -> bool {
+        match self {
+            Self::Absent | Self::Any => false,
+            Self::OneOf(tags) => tags.iter().any(|it| it.as_bytes() == tag.as_bytes()),
+        }
+    }
+
     /// What must be there for a change of a skill that has this revision and this tag now; 412 if it
     /// has not.
     pub(crate) fn expected(
@@ -50,10 +58,8 @@ impl IfMatch {
     ) -> Result<Expected, Problem> {
         match self {
             Self::Absent | Self::Any => Ok(Expected::Present),
+            Self::OneOf(_) if self.names(now) => Ok(Expected::Revision(actual)),
             Self::OneOf(tags) => {
-                if tags.iter().any(|tag| tag.as_bytes() == now.as_bytes()) {
-                    return Ok(Expected::Revision(actual));
-                }
                 // The revision that is meant, as far as that can be told.
                 let revision = |tag: &String| tag.trim_matches('"').split('-').next()?.parse().ok();
                 let expected = tags.iter().find_map(revision).unwrap_or_default();

@@ -213,3 +213,84 @@ async fn whoever_only_reads_sees_the_versions_up_to_the_one_that_is_used() {
     assert_eq!(numbers(Role::Viewer, "?offset=1&limit=1").await, (vec![json!(1)], json!(2)));
     assert_eq!(team.get(Role::Viewer, &format!("{path}/versions/3")).await.status, 404);
 }
+
+#[tokio::test]
+async fn what_one_editor_lets_wait_no_other_one_loses() {
+    let team = Team::start().await;
+    assert_eq!(team.send(Role::Publisher, "POST", API, Some(document())).await.status, 201);
+    let path = "/api/v1/skills/a";
+    let tag = async |query: &str| {
+        let got = team.get(Role::Editor, &format!("{path}{query}")).await;
+        (got.header("etag").unwrap().to_owned(), got.json())
+    };
+    let (first, _) = tag("").await;
+    let text = Some(json!({"core_content": "What the first editor has written.
+"}));
+    let put = team.matching(Role::Editor, "PUT", path, &first, text).await;
+    assert_eq!(put.status, 200, "{}", put.text());
+    // The second one reads what is used, changes it, and sends all of it.
+    let (used, mut whole) = tag("").await;
+    assert_ne!(used, first);
+    whole["description"] = json!("Does something else for tests.");
+    let put_whole = async |tag: &str, whole: &Value| {
+        team.matching(Role::Editor, "PUT", path, tag, Some(whole.clone())).await
+    };
+    let refused = put_whole(&used, &whole).await;
+    assert_eq!((refused.status, refused.code().as_str()), (412, "something_waits"));
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("GET /api/v1/skills/a?status=waiting"), "{detail}");
+    // As it is told.
+    let (waiting, mut whole) = tag("?status=waiting").await;
+    assert_eq!(Some(waiting.as_str()), put.header("etag"), "whoever made it has its tag already");
+    assert_eq!((&whole["version_number"], &whole["active_version"]), (&json!(2), &json!(1)));
+    assert_eq!(
+        whole["core_content"],
+        "What the first editor has written.
+"
+    );
+    whole["description"] = json!("Does something else for tests.");
+    let taken = put_whole(&waiting, &whole).await;
+    assert_eq!(taken.status, 200, "{}", taken.text());
+    assert_eq!(put_whole(&waiting, &whole).await.code(), "stale", "it is another one by now");
+    let (_, head) = tag("?status=waiting").await;
+    assert_eq!(
+        head["core_content"],
+        "What the first editor has written.
+"
+    );
+    assert_eq!(head["description"], "Does something else for tests.");
+    // A publisher who changes what waits, or activates it, names what was read.
+    let (waiting, _) = tag("?status=waiting").await;
+    let change = Some(json!({"category": "published"}));
+    let put = team.matching(Role::Publisher, "PUT", path, &waiting, change).await.json();
+    assert_eq!((&put["active_version"], &put["pending_version"]), (&json!(4), &json!(null)));
+    assert_eq!(
+        put["core_content"],
+        "What the first editor has written.
+"
+    );
+    // Then nothing waits, and the tag of what is used is the one to name.
+    let none = team.get(Role::Editor, &format!("{path}?status=waiting")).await;
+    assert_eq!((none.status, none.code().as_str()), (404, "nothing_waits"));
+    assert_eq!(team.get(Role::Viewer, &format!("{path}?status=waiting")).await.status, 403);
+    let (used, whole) = tag("?status=used").await;
+    assert_eq!(put_whole(&used, &whole).await.status, 200);
+}
+
+#[tokio::test]
+async fn whoever_decides_names_what_is_used_or_what_waits() {
+    let team = Team::start().await;
+    assert_eq!(team.send(Role::Publisher, "POST", API, Some(document())).await.status, 201);
+    let path = "/api/v1/skills/a";
+    for query in ["", "?status=waiting"] {
+        let change = Some(json!({"category": format!("for {query:?}")}));
+        let made = team.send(Role::Editor, "PUT", path, change).await.json();
+        let got = team.get(Role::Publisher, &format!("{path}{query}")).await;
+        let activate = format!("{path}/versions/{}/activate", made["version_number"]);
+        let tag = got.header("etag").unwrap();
+        let answer = team.matching(Role::Publisher, "POST", &activate, tag, None).await;
+        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+        let again = team.matching(Role::Publisher, "POST", &activate, tag, None).await;
+        assert_eq!((again.status, again.code().as_str()), (412, "stale"));
+    }
+}

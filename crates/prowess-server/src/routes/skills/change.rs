@@ -121,7 +121,11 @@ impl WhenUsed {
 }
 
 /// Makes a new version of a skill with some fields changed; what is not named stays. The role editor
-/// is needed, and `If-Match`. What `GET` says beyond that may stand there, and is passed over.
+/// is needed, and `If-Match`: the change is made to the version that was read with this ETag. What
+/// will wait while a version waits already is made to that one: `GET` with `status=waiting` gives it
+/// and its ETag, and any other one is answered with 412 (`something_waits`). `*` means the version
+/// that is used, or for what will wait the one that waits. What `GET` says beyond that may stand
+/// there, and is passed over.
 #[utoipa::path(
     put, path = "/skills/{skill_id}", tag = "skills", operation_id = "update_skill",
     params(
@@ -132,7 +136,7 @@ impl WhenUsed {
     request_body = DocumentChange,
     responses(
         (status = 200, body = SkillInfo, headers(("ETag" = String))),
-        (status = 412, description = "It was changed meanwhile", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "It was changed meanwhile, or another version waits already", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The document is invalid: details say where", body = Problem, content_type = "application/problem+json"),
         (status = 428, description = "There is no If-Match", body = Problem, content_type = "application/problem+json"),
     )
@@ -153,7 +157,7 @@ pub(super) async fn update(
     }
     let change = Arc::new(change);
     let condition = IfMatch::of(&headers)?;
-    let mut base = base(&app, &id, activation).await?;
+    let mut base = base(&app, &id, activation, &condition).await?;
     let condition = condition.required()?;
     for _ in 0..ATTEMPTS {
         let expected = base.expected(&condition)?;
@@ -161,7 +165,7 @@ pub(super) async fn update(
             Ok(appended) => return answer(&app, appended).await,
             // What fits any state is tried on the one that is there now.
             Err(problem) if problem.status() == 412 && expected == Expected::Present => {
-                base = self::base(&app, &id, activation).await?;
+                base = self::base(&app, &id, activation, &condition).await?;
             }
             Err(problem) => return Err(problem),
         }
@@ -175,24 +179,35 @@ struct Base {
     revision: u64,
     etag: HeaderValue,
     version: Version,
+    /// The tag of the version that is used, if this is one that waits beside it.
+    used: Option<HeaderValue>,
 }
 
-/// What a change is made to: the version that is used; what will wait is made to the one that waits
-/// already, if one does, so that it is not lost.
-async fn base(app: &App, id: &str, activation: Activation) -> Result<Base, Problem> {
+/// What a change is made to: the version that is used, or the one that waits if its tag is named.
+/// What will wait is made to the one that waits already, if one does, so that it is not lost.
+async fn base(
+    app: &App,
+    id: &str,
+    activation: Activation,
+    condition: &IfMatch,
+) -> Result<Base, Problem> {
     app.refresh().await?;
-    let store = app.registry().store();
     let known: SkillId = id.parse().map_err(|_| no_skill(id))?;
-    let Some(shelved) = app.registry().get(id) else {
-        let (revision, version) = store.head(&known).await?;
-        return Ok(Base { revision, etag: etag(revision, version.tree_digest), version });
+    let head = async || {
+        let (revision, version) = app.registry().store().head(&known).await?;
+        let etag = etag(revision, version.tree_digest);
+        Ok::<_, Problem>(Base { revision, etag, version, used: None })
     };
+    let Some(shelved) = app.registry().get(id) else { return head().await };
     let skill = &shelved.skill;
-    let version = match activation {
-        Activation::Now => skill.active.clone(),
-        Activation::Later => store.head(&known).await?.1,
-    };
-    Ok(Base { revision: skill.revision, etag: etag_of(skill), version })
+    let used = etag_of(skill);
+    if skill.pending.is_some() {
+        let head = head().await?;
+        if activation == Activation::Later || condition.names(&head.etag) {
+            return Ok(Base { used: Some(used), ..head });
+        }
+    }
+    Ok(Base { revision: skill.revision, etag: used, version: skill.active.clone(), used: None })
 }
 
 /// About how many bytes a change has.
@@ -204,6 +219,10 @@ fn change_size(change: &DocumentChange) -> usize {
 
 impl Base {
     fn expected(&self, condition: &IfMatch) -> Result<Expected, Problem> {
+        let is_other = |used: &HeaderValue| condition.names(used) && !condition.names(&self.etag);
+        if self.used.as_ref().is_some_and(is_other) {
+            return Err(something_waits(&self.version));
+        }
         condition.expected(&self.version.skill, self.revision, &self.etag)
     }
 
@@ -232,14 +251,22 @@ impl Base {
     }
 }
 
+/// Whoever goes on with the version that is used would lose what waits.
+fn something_waits(pending: &Version) -> Problem {
+    let (skill, number) = (&pending.skill, pending.number);
+    let message = format!(
+        "version {number} of '{skill}' waits for a publisher already: go on with that one, GET \
+         /api/v1/skills/{skill}?status=waiting gives it and its ETag"
+    );
+    Problem::new(412, "something_waits", message)
+}
+
 async fn answer(app: &App, appended: Appended) -> Result<Response, Problem> {
     let Appended { skill, revision, version, .. } = appended;
     let place = format!("/api/v1/skills/{}/versions/{}", version.skill, version.number);
     let place = HeaderValue::from_str(&place).map_err(Problem::broken)?;
-    let tag = match &skill {
-        Some(skill) => etag_of(skill),
-        None => etag(revision, version.tree_digest),
-    };
+    // Of what is answered, so that whoever made it can go on with it.
+    let tag = etag(revision, version.tree_digest);
     let contents = app.registry().store().contents(&version).await?;
     let info = heavy(contents.bytes(), move || {
         let document = SkillDocument::of(&contents)?;
@@ -318,7 +345,7 @@ pub(in crate::routes) async fn meant(
     headers: &HeaderMap,
 ) -> Result<(SkillId, Expected), Problem> {
     let condition = IfMatch::of(headers)?;
-    let base = base(app, id, Activation::Now).await?;
+    let base = base(app, id, Activation::Now, &condition).await?;
     let expected = base.expected(&condition)?;
     Ok((base.version.skill, expected))
 }

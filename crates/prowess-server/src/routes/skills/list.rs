@@ -60,7 +60,7 @@ enum WhichOrigin {
 /// Whether skills are used, or wait.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum WhichStatus {
+pub(super) enum WhichStatus {
     Used,
     Waiting,
 }
