@@ -312,7 +312,7 @@ async fn versions_are_listed_read_compared_and_activated() {
     );
     let newest = &listed["versions"][0];
     let expected = json!({"version_number": 2, "semantic_version": "1.3.0", "change_summary": "better",
-        "is_active": true, "author": "ann", "created_by": "local"});
+        "is_active": true, "author": "local", "created_by": "local"});
     for (key, value) in expected.as_object().unwrap() {
         assert_eq!(&newest[key], value, "{key}");
     }

@@ -278,6 +278,30 @@ async fn what_one_editor_lets_wait_no_other_one_loses() {
 }
 
 #[tokio::test]
+async fn nobody_makes_a_version_in_the_name_of_another() {
+    let team = Team::start().await;
+    assert_eq!(team.send(Role::Publisher, "POST", API, Some(document())).await.status, 201);
+    let change = Some(json!({"author": "forged", "created_by": "key:admin"}));
+    let path = "/api/v1/skills/a";
+    let put = team.send(Role::Editor, "PUT", path, change).await.json();
+    assert_eq!((&put["author"], &put["created_by"]), (&json!("forged"), &json!("key:editor")));
+    let list = team.get(Role::Editor, "/api/v1/skills/a/versions").await.json();
+    let version = team.get(Role::Editor, "/api/v1/skills/a/versions/2").await.json();
+    for made in [&list["versions"][0], &version] {
+        assert_eq!(
+            (&made["author"], &made["created_by"]),
+            (&json!("key:editor"), &json!("key:editor"))
+        );
+    }
+    assert_eq!(list["versions"][1]["author"], "key:publisher");
+    // The text says what it says.
+    let text = team.get(Role::Editor, "/api/v1/skills/a/export?format=md&version=2").await.text();
+    assert!(text.contains("\nauthor: forged\n"), "{text}");
+    let waiting = team.get(Role::Editor, "/api/v1/skills/a?status=waiting").await.json();
+    assert_eq!(waiting["author"], "forged");
+}
+
+#[tokio::test]
 async fn whoever_decides_names_what_is_used_or_what_waits() {
     let team = Team::start().await;
     assert_eq!(team.send(Role::Publisher, "POST", API, Some(document())).await.status, 201);

@@ -37,9 +37,10 @@ struct VersionSummary {
     change_summary: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// Whom it names as its author.
-    author: Option<String>,
-    /// Who made it.
+    /// Who made it, as `created_by`: nobody chooses this. Whom the text names as its author is in the
+    /// document of the skill.
+    author: String,
+    /// Who made it: `local`, `key:NAME`, `jwt:NAME` or `built-in`.
     created_by: String,
     is_active: bool,
     /// Whether it waits for a publisher.
@@ -55,7 +56,7 @@ impl VersionSummary {
             semantic_version: version.about.semantic_version.clone(),
             change_summary: version.change_summary.clone(),
             created_at: version.created,
-            author: version.about.author.clone(),
+            author: version.created_by.to_string(),
             created_by: version.created_by.to_string(),
             is_active: Some(version.number) == seen.active(),
             is_pending: Some(version.number) == seen.pending(),

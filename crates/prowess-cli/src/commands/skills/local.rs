@@ -101,7 +101,7 @@ impl Local {
                 semantic_version: version.about.semantic_version,
                 change_summary: version.change_summary,
                 created_at: version.created,
-                author: version.about.author,
+                author: Some(version.created_by.to_string()),
                 created_by: version.created_by.to_string(),
                 is_active: Some(version.number) == active,
                 is_pending: Some(version.number) == pending,
