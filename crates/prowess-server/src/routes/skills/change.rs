@@ -160,8 +160,11 @@ pub(super) async fn update(
     let mut base = base(&app, &id, activation, &condition).await?;
     let condition = condition.required()?;
     for _ in 0..ATTEMPTS {
+        // What is wrong whatever is there is told first.
+        let mut new = base.changed(&app, &identity, &change).await?;
         let expected = base.expected(&condition)?;
-        match base.changed(&app, &identity, &change, activation).await {
+        new.activation = activation;
+        match app.append(new).await {
             Ok(appended) => return answer(&app, appended).await,
             // What fits any state is tried on the one that is there now.
             Err(problem) if problem.status() == 412 && expected == Expected::Present => {
@@ -226,13 +229,13 @@ impl Base {
         condition.expected(&self.version.skill, self.revision, &self.etag)
     }
 
+    /// The version that a change makes of it.
     async fn changed(
         &self,
         app: &App,
         identity: &Identity,
         change: &Arc<DocumentChange>,
-        activation: Activation,
-    ) -> Result<Appended, Problem> {
+    ) -> Result<NewVersion, Problem> {
         let id = self.version.skill.clone();
         let summary = change.change_summary.clone();
         let contents = app.registry().store().contents(&self.version).await?;
@@ -243,11 +246,9 @@ impl Base {
             Ok::<_, DocumentError>((id, contents, about))
         });
         let (id, contents, about) = applied.await??;
-        let mut new = NewVersion::new(id, contents.into(), about, identity.actor.clone())
+        Ok(NewVersion::new(id, contents.into(), about, identity.actor.clone())
             .expecting(Expected::Revision(self.revision))
-            .because(summary);
-        new.activation = activation;
-        app.append(new).await
+            .because(summary))
     }
 }
 
