@@ -194,6 +194,33 @@ fn a_broken_skill_is_refused_with_its_lines_and_the_others_are_pushed() {
 }
 
 #[test]
+fn two_skills_of_one_name_are_refused_and_the_others_are_pushed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("work/alpha/SKILL.md", skill("alpha", "1.0.0", "# Alpha\n"));
+    sandbox.write("work/one/tables/SKILL.md", skill("tables", "1.0.0", "# One\n"));
+    sandbox.write("work/two/tables/SKILL.md", skill("tables", "1.0.0", "# Two\n"));
+    let server = Serving::start(&sandbox);
+    for server in [None, Some(server.url.as_str())] {
+        let typist = Typist { sandbox: &sandbox, server, key: None };
+        let run = typist.skills(&["push", "work", "--json"]);
+        let value = run.json();
+        assert_eq!((run.code, &value["refused"]), (1, &json!(2)), "{value}");
+        for (at, other) in [(1, "work/two/tables"), (2, "work/one/tables")] {
+            let finding = &value["skills"][at]["findings"][0];
+            assert_eq!(finding["code"], "sent_twice", "{value}");
+            let message = format!("'tables' is also in {other}; push one of them");
+            assert_eq!(finding["message"], message);
+        }
+        assert_eq!(custom(&typist).len(), 1, "only the other one is there");
+        // From two places, too; and one place that is named twice is one.
+        let run = typist.skills(&["push", "work/one", "work/two/tables"]);
+        assert!(run.code == 1 && run.stderr.contains("error[sent_twice]"), "{run:?}");
+        let again = typist.json(&["push", "work/alpha", "work/alpha/SKILL.md", "./work/alpha"]);
+        assert_eq!(again["skills"].as_array().unwrap().len(), 1, "{again}");
+    }
+}
+
+#[test]
 fn an_archive_is_pushed_and_what_is_broken_in_it_refused() {
     let sandbox = Sandbox::new();
     let path = sandbox.path().join("pack.zip");
