@@ -281,6 +281,42 @@ async fn a_file_that_is_named_without_its_content_stays() {
 }
 
 #[tokio::test]
+async fn a_file_in_a_folder_is_had_by_its_path() {
+    let server = Running::start().await;
+    let mut document = with_files();
+    let deep = json!({"name": "deep", "path": "docs/a/b c.md", "content": "Deep.\n"});
+    document["resources"].as_array_mut().unwrap().push(deep);
+    assert_eq!(server.post("/api/v1/skills", document).await.status, 201);
+    let get = async |name: &str| server.get(&format!("/api/v1/skills/a/resources/{name}")).await;
+    for name in [
+        "deep",
+        "docs/a/b%20c.md",
+        "docs%2Fa%2Fb%20c.md",
+        "docs/a%2Fb%20c.md",
+        "docs/a/b%20c.md?version=1",
+    ] {
+        let given = get(name).await;
+        assert_eq!((given.status, &given.json()["content"]), (200, &json!("Deep.\n")), "{name}");
+    }
+    let script = get("scripts/run.sh?session_id=s").await.json();
+    assert_eq!(
+        (&script["resource_name"], &script["path"]),
+        (&json!("scripts/run.sh"), &json!("scripts/run.sh"))
+    );
+    for (name, code) in [
+        ("docs/a/none.md", (404, "resource_not_found")),
+        ("docs/../SKILL.md", (404, "resource_not_found")),
+        ("docs/a/b%20c.md?versoin=1", (422, "invalid_request")),
+        ("docs/a/b%20c.md?session_id=", (422, "invalid_request")),
+    ] {
+        let refused = get(name).await;
+        assert_eq!((refused.status, refused.code().as_str()), code, "{name}");
+    }
+    let metrics = server.get("/api/v1/skills/a/metrics").await.json();
+    assert_eq!(metrics["totals"]["details"], 6, "{metrics}");
+}
+
+#[tokio::test]
 async fn a_text_goes_on_from_what_waits_if_it_waits_itself() {
     let server = Running::start().await;
     assert_eq!(server.post("/api/v1/skills", with_files()).await.status, 201);

@@ -30,6 +30,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(change::reset))
         .routes(routes!(read::resources))
         .routes(routes!(read::resource))
+        .route(
+            "/skills/{skill_id}/resources/{resource_name}/{*rest}",
+            axum::routing::get(read::resource_in_folder),
+        )
 }
 
 /// A skill that is there. Another process may just have made it.

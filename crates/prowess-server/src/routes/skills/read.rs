@@ -205,7 +205,7 @@ pub(super) struct ResourceContent {
     operation_id = "get_resource",
     params(
         ("skill_id" = String, Path, description = "The id of the skill"),
-        ("resource_name" = String, Path, description = "The name of the resource, or its path with `/` as `%2F`"),
+        ("resource_name" = String, Path, description = "The name of the resource, or its path; `/` in it stands as it is or as `%2F`"),
         WhichVersion, Asker
     ),
     responses(
@@ -220,8 +220,30 @@ pub(super) async fn resource(
     Query(which): Query<WhichVersion>,
     Query(asker): Query<Asker>,
 ) -> Result<Response, Problem> {
+    give(&app, &identity, id, name, &which, &asker).await
+}
+
+/// The same for a path whose folders stand in the address. A description has no word for that.
+pub(super) async fn resource_in_folder(
+    State(app): State<App>,
+    identity: Identity,
+    Path((id, folder, rest)): Path<(String, String, String)>,
+    Query(which): Query<WhichVersion>,
+    Query(asker): Query<Asker>,
+) -> Result<Response, Problem> {
+    give(&app, &identity, id, format!("{folder}/{rest}"), &which, &asker).await
+}
+
+async fn give(
+    app: &App,
+    identity: &Identity,
+    id: String,
+    name: String,
+    which: &WhichVersion,
+    asker: &Asker,
+) -> Result<Response, Problem> {
     asker.check()?;
-    let (version_number, document) = document(&app, &identity, &id, &which).await?;
+    let (version_number, document) = document(app, identity, &id, which).await?;
     let files = || document.resources.iter().chain(&document.scripts);
     let by_name = files().find(|file| file.name == name);
     let file = by_name.or_else(|| files().find(|file| file.path.as_deref() == Some(&name)));
@@ -247,7 +269,7 @@ pub(super) async fn resource(
     };
     let bytes = content.len();
     let given = (bytes as u64, content.as_str());
-    counted(&app, &identity, UsageKind::Detail, &id, version_number, &asker, given).await?;
+    counted(app, identity, UsageKind::Detail, &id, version_number, asker, given).await?;
     let (skill_id, resource_name) = (id, name);
     let resource =
         ResourceContent { skill_id, resource_name, version_number, path, content, encoding };
