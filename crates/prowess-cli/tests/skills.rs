@@ -43,10 +43,10 @@ fn round_trip(typist: &Typist<'_>, actor: &str) {
     assert_eq!((&row["id"], &row["active_version"]), (&json!("tables"), &json!(2)));
     assert_eq!((&row["version"], &row["version_count"]), (&json!("1.1.0"), &json!(3)));
     let shown = typist.ok(&["list"]).stdout;
-    let words = |line: &str| line.split_whitespace().take(4).map(str::to_owned).collect::<Vec<_>>();
+    let words = |line: &str| line.split_whitespace().take(5).map(str::to_owned).collect::<Vec<_>>();
     let mut lines = shown.lines().map(words);
-    assert_eq!(lines.next().unwrap(), ["ID", "ACTIVE", "VERSION", "VERSIONS"], "{shown}");
-    assert!(lines.any(|line| line == ["tables", "2", "1.1.0", "3"]), "{shown}");
+    assert_eq!(lines.next().unwrap(), ["ID", "ACTIVE", "WAITS", "VERSION", "VERSIONS"], "{shown}");
+    assert!(lines.any(|line| line == ["tables", "2", "3", "1.1.0", "3"]), "{shown}");
 
     let versions = typist.json(&["versions", "tables"]);
     let numbers: Vec<_> = versions["versions"].as_array().unwrap().iter().collect();
@@ -190,6 +190,33 @@ fn a_broken_skill_is_refused_with_its_lines_and_the_others_are_pushed() {
         assert_eq!(statuses, ["unchanged", "refused", "unchanged", "refused"]);
         assert!(value["skills"][1]["findings"][0]["line"].is_u64(), "{value}");
         assert_eq!(custom(&typist).len(), 2);
+    }
+}
+
+#[test]
+fn two_skills_of_one_name_are_refused_and_the_others_are_pushed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("work/alpha/SKILL.md", skill("alpha", "1.0.0", "# Alpha\n"));
+    sandbox.write("work/one/tables/SKILL.md", skill("tables", "1.0.0", "# One\n"));
+    sandbox.write("work/two/tables/SKILL.md", skill("tables", "1.0.0", "# Two\n"));
+    let server = Serving::start(&sandbox);
+    for server in [None, Some(server.url.as_str())] {
+        let typist = Typist { sandbox: &sandbox, server, key: None };
+        let run = typist.skills(&["push", "work", "--json"]);
+        let value = run.json();
+        assert_eq!((run.code, &value["refused"]), (1, &json!(2)), "{value}");
+        for (at, other) in [(1, "work/two/tables"), (2, "work/one/tables")] {
+            let finding = &value["skills"][at]["findings"][0];
+            assert_eq!(finding["code"], "sent_twice", "{value}");
+            let message = format!("'tables' is also in {other}; push one of them");
+            assert_eq!(finding["message"], message);
+        }
+        assert_eq!(custom(&typist).len(), 1, "only the other one is there");
+        // From two places, too; and one place that is named twice is one.
+        let run = typist.skills(&["push", "work/one", "work/two/tables"]);
+        assert!(run.code == 1 && run.stderr.contains("error[sent_twice]"), "{run:?}");
+        let again = typist.json(&["push", "work/alpha", "work/alpha/SKILL.md", "./work/alpha"]);
+        assert_eq!(again["skills"].as_array().unwrap().len(), 1, "{again}");
     }
 }
 

@@ -72,6 +72,11 @@ impl Identity {
         &self.user
     }
 
+    /// Whether they see versions that wait for a publisher: whoever makes some does.
+    pub(crate) fn sees_what_waits(&self) -> bool {
+        self.role >= Role::Editor
+    }
+
     /// Whether they have at least this role; else 403.
     pub fn require(&self, role: Role) -> Result<(), Problem> {
         if self.role >= role {

@@ -110,7 +110,7 @@ mod tests {
         let refused = check(Method::GET, "/api/v1/skills", "x=1&q=a&Limit=2&x=3").unwrap_err();
         assert_eq!(
             refused,
-            "unknown query parameters: Limit, x; there are category, cursor, limit, origin, q"
+            "unknown query parameters: Limit, x; there are category, cursor, limit, origin, q, status"
         );
         let refused = check(Method::DELETE, "/api/v1/skills/a", "force=1").unwrap_err();
         assert_eq!(refused, "unknown query parameters: force; there are none");

@@ -9,6 +9,9 @@ pub(crate) const REQUEST: &str = "http.server.request";
 /// Where it comes from. It is not in the log: there is a line for every request anyway.
 const TARGET: &str = "prowess::http";
 
+/// The part of an address that may have slashes: it is the last one.
+const WITH_FOLDERS: &str = "/{resource_name}";
+
 /// What there is, by templates such as `/api/v1/skills/{id}`.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
@@ -32,6 +35,7 @@ impl Routes {
             loop {
                 match (wanted.next(), given.next()) {
                     (None, None) => return true,
+                    (None, Some(_)) => return template.ends_with(WITH_FOLDERS),
                     (Some(wanted), Some(given)) => {
                         let is_any = wanted.starts_with('{') && !given.is_empty();
                         if !is_any && wanted != given {

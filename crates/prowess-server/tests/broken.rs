@@ -45,6 +45,38 @@ async fn a_skill_that_cannot_be_read_does_not_hurt_the_others() {
 }
 
 #[tokio::test]
+async fn a_skill_whose_text_is_lost_does_not_hurt_the_others() {
+    let server = Running::start().await;
+    for id in ["aa", "bb", "cc"] {
+        create(&server, id).await;
+    }
+    let sql = "DELETE FROM files WHERE digest = (SELECT digest FROM versions WHERE skill = 'bb')";
+    assert_eq!(database(&server).execute(sql, []).unwrap(), 1);
+    let copy = tempfile::tempdir().unwrap();
+    let target = copy.path().join("prowess.db");
+    database(&server).execute("VACUUM INTO ?1", [target.to_str().unwrap()]).unwrap();
+    let server = Running::at(copy, |_| {}).await;
+    let warnings = server.get("/ready").await.json()["warnings"].clone();
+    let warning = warnings[0].as_str().unwrap_or_default();
+    assert!(warning.starts_with("1 skills cannot be read"), "{warnings}");
+    let broken = server.get("/api/v1/skills/bb").await;
+    assert_eq!((broken.status, broken.code().as_str()), (500, "corrupt"));
+    let detail = broken.json()["detail"].as_str().unwrap_or_default().to_owned();
+    assert!(detail.starts_with("what is stored of 'bb' cannot be read: the file "), "{detail}");
+    let session = server.post("/api/v1/sessions", json!({})).await.json();
+    let calls = format!("/api/v1/sessions/{}/calls", session["session_id"].as_str().unwrap());
+    let load = async |name: &str| {
+        let call = json!({"id": name, "name": "load_skill", "arguments": {"skill": name}});
+        server.post(&calls, json!({"calls": [call]})).await.json().to_string()
+    };
+    for name in ["aa", "cc", "greet"] {
+        let loaded = load(name).await;
+        assert!(loaded.contains(r#""is_error":false"#), "{name}: {loaded}");
+    }
+    assert!(load("bb").await.contains("aa, cc, greet"), "{}", load("bb").await);
+}
+
+#[tokio::test]
 async fn skills_that_were_never_read_are_not_said_to_be_missing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prowess.db");

@@ -316,7 +316,7 @@ async fn versions_are_listed_read_compared_and_activated() {
     );
     let newest = &listed["versions"][0];
     let expected = json!({"version_number": 2, "semantic_version": "1.3.0", "change_summary": "better",
-        "is_active": true, "author": "ann", "created_by": "local"});
+        "is_active": true, "author": "local", "created_by": "local"});
     for (key, value) in expected.as_object().unwrap() {
         assert_eq!(&newest[key], value, "{key}");
     }
@@ -447,4 +447,56 @@ async fn an_editor_writes_and_a_publisher_decides() {
     assert_eq!(send(&viewer, "GET", "/a", None).await.status, 404);
     let log = server.get_as(editor.trim_start_matches("Bearer "), "/api/v1/audit").await;
     assert_eq!(log.code(), "forbidden");
+}
+
+#[tokio::test]
+async fn what_is_wrong_whatever_is_there_is_told_before_what_is_stale() {
+    let server = Running::start().await;
+    let body = json!({"id": "a", "name": "A", "description": "Does something for tests.", "core_content": "Some text for tests."});
+    assert_eq!(server.post("/api/v1/skills", body).await.status, 201);
+    let put = async |tag: &str, change: Value| {
+        let answer =
+            server.send("PUT", "/api/v1/skills/a", &[("if-match", tag)], Some(change)).await;
+        (answer.status, answer.code())
+    };
+    let (good, bad) = (json!({"category": "x"}), json!({"description": "short"}));
+    let stale = "\"7-0123456789abcdef\"";
+    assert_eq!(put(stale, good.clone()).await, (412, "stale".into()));
+    assert_eq!(put(stale, bad).await, (422, "invalid_document".into()));
+    for no_tag in ["", "1-a", "*, *", "\"a\",", "\"a b\""] {
+        assert_eq!(put(no_tag, good.clone()).await, (400, "invalid_etag".into()), "{no_tag:?}");
+        let headers = [("if-match", no_tag)];
+        for (method, path) in [
+            ("DELETE", "/api/v1/skills/a"),
+            ("POST", "/api/v1/skills/a/reset"),
+            ("POST", "/api/v1/skills/a/versions/1/activate"),
+        ] {
+            let refused = server.send(method, path, &headers, None).await;
+            assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_etag"), "{path}");
+        }
+    }
+    assert_eq!(server.get("/api/v1/skills/a/versions").await.json()["total"], 1);
+}
+
+#[tokio::test]
+async fn the_description_says_what_calls_and_tags_are_like() {
+    let server = Running::start().await;
+    let description = server.get("/api/v1/openapi.json").await.json();
+    let either = &description["components"]["schemas"]["NewCalls"]["allOf"][1]["anyOf"];
+    assert_eq!(either[0]["properties"]["calls"]["minItems"], 1, "{either}");
+    assert_eq!(either[0]["required"], json!(["calls"]));
+    assert_eq!(either[1]["required"], json!(["message"]));
+    let mut tagged = Vec::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+            for it in parameters.iter().filter(|it| it["name"] == "If-Match") {
+                let pattern = it["schema"]["pattern"].as_str().unwrap_or_default();
+                assert!(pattern.starts_with("^(\\*|"), "{method} {path}: {it}");
+                tagged.push(method.clone());
+            }
+        }
+    }
+    tagged.sort();
+    assert_eq!(tagged, ["delete", "post", "post", "put"]);
 }

@@ -183,3 +183,153 @@ async fn an_import_takes_all_or_nothing_and_nothing_too_large() {
     let refused = send(&server, IMPORT, "application/zip", &zip).await;
     assert_eq!((refused.status, refused.code().as_str()), (422, "skill_too_large"));
 }
+
+/// A skill with files that its text names, and files that it does not.
+fn with_files() -> Value {
+    json!({
+        "id": "a", "name": "A", "description": "Does something for tests.",
+        "core_content": "Do it, and do it well.\n",
+        "resources": [
+            {"name": "examples", "content": "# Examples\n"},
+            {"name": "logo.bin", "path": "assets/logo.bin", "content": "AJ+Slv8=", "encoding": "base64"},
+        ],
+        "scripts": [{"name": "scripts/run.sh", "path": "scripts/run.sh", "content": "ls\n", "executable": true}],
+    })
+}
+
+#[tokio::test]
+async fn a_text_that_was_exported_comes_back_without_losing_files() {
+    let server = Running::start().await;
+    assert_eq!(server.post("/api/v1/skills", with_files()).await.status, 201);
+    let before = server.get("/api/v1/skills/a").await.json();
+    let text = server.get("/api/v1/skills/a/export?format=md").await.text();
+    let path = format!("{IMPORT}?conflict=version");
+    let same = send(&server, &path, "text/markdown", text.as_bytes()).await;
+    assert_eq!((same.status, &same.json()["skills"][0]["status"]), (200, &json!("unchanged")));
+    // With another text, and in every way that a text is sent.
+    let other = |word: &str| text.replace("do it well", word);
+    let form = format!(
+        "--b\r\ncontent-disposition: form-data; name=\"file\"\r\n\r\n{}\r\n--b--\r\n",
+        other("in a form")
+    );
+    let answers = [
+        send(&server, &path, "text/markdown", other("as text").as_bytes()).await,
+        server.post(&path, json!({"content": other("in json")})).await,
+        send(&server, &path, "multipart/form-data; boundary=b", form.as_bytes()).await,
+    ];
+    for (answer, word) in answers.iter().zip(["as text", "in json", "in a form"]) {
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        let skill = &answer.json()["skills"][0];
+        let number = &skill["version_number"];
+        let version = server.get(&format!("/api/v1/skills/a/versions/{number}")).await.json();
+        assert!(version["core_content"].as_str().unwrap().contains(word), "{version}");
+        assert_eq!(
+            (&version["resources"], &version["scripts"]),
+            (&before["resources"], &before["scripts"])
+        );
+        let kept =
+            skill["findings"].as_array().unwrap().iter().find(|it| it["code"] == "kept-files");
+        let message = kept.unwrap()["message"].as_str().unwrap();
+        assert!(message.starts_with("only the text was sent: 3 other files stay"), "{message}");
+    }
+    // An archive has all files there are.
+    let alone = SkillContents::of(vec![ContentFile::new(
+        ResourcePath::parse("SKILL.md").unwrap(),
+        false,
+        text.as_bytes(),
+    )]);
+    let zip = pack(&alone, "a").unwrap();
+    let report = send(&server, &path, "application/zip", &zip).await;
+    assert_eq!(report.status, 201, "{}", report.text());
+    let findings = report.json()["skills"][0]["findings"].clone();
+    let missing = findings.as_array().unwrap().iter().find(|it| it["code"] == "missing-file");
+    let message = missing.unwrap()["message"].as_str().unwrap();
+    assert_eq!(
+        message,
+        "'examples' in resources is the file 'resources/examples', which the skill does not have"
+    );
+    assert_eq!(server.get("/api/v1/skills/a").await.json()["resources"][0]["content"], json!(null));
+}
+
+#[tokio::test]
+async fn a_file_that_is_named_without_its_content_stays() {
+    let server = Running::start().await;
+    assert_eq!(server.post("/api/v1/skills", with_files()).await.status, 201);
+    let before = server.get("/api/v1/skills/a").await.json();
+    let mut body = before.clone();
+    for list in ["resources", "scripts"] {
+        for file in body[list].as_array_mut().unwrap() {
+            file.as_object_mut().unwrap().remove("content");
+        }
+    }
+    body["resources"][0]["description"] = json!("Some of them");
+    let put = async |body: Value| {
+        let answer = server.send("PUT", "/api/v1/skills/a", &[("if-match", "*")], Some(body)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    };
+    let mut expected = before["resources"].clone();
+    expected[0]["description"] = json!("Some of them");
+    let after = put(body).await;
+    assert_eq!((&after["resources"], &after["scripts"]), (&expected, &before["scripts"]));
+    // What is not named is gone, and what is nowhere is only named.
+    let after = put(json!({"resources": [{"name": "examples"}, {"name": "nowhere"}]})).await;
+    assert_eq!(after["resources"][0]["content"], "# Examples\n");
+    assert_eq!(after["resources"][1]["content"], json!(null));
+    assert_eq!(after["resources"].as_array().unwrap().len(), 2);
+    assert_eq!(after["scripts"], before["scripts"]);
+}
+
+#[tokio::test]
+async fn a_file_in_a_folder_is_had_by_its_path() {
+    let server = Running::start().await;
+    let mut document = with_files();
+    let deep = json!({"name": "deep", "path": "docs/a/b c.md", "content": "Deep.\n"});
+    document["resources"].as_array_mut().unwrap().push(deep);
+    assert_eq!(server.post("/api/v1/skills", document).await.status, 201);
+    let get = async |name: &str| server.get(&format!("/api/v1/skills/a/resources/{name}")).await;
+    for name in [
+        "deep",
+        "docs/a/b%20c.md",
+        "docs%2Fa%2Fb%20c.md",
+        "docs/a%2Fb%20c.md",
+        "docs/a/b%20c.md?version=1",
+    ] {
+        let given = get(name).await;
+        assert_eq!((given.status, &given.json()["content"]), (200, &json!("Deep.\n")), "{name}");
+    }
+    let script = get("scripts/run.sh?session_id=s").await.json();
+    assert_eq!(
+        (&script["resource_name"], &script["path"]),
+        (&json!("scripts/run.sh"), &json!("scripts/run.sh"))
+    );
+    for (name, code) in [
+        ("docs/a/none.md", (404, "resource_not_found")),
+        ("docs/../SKILL.md", (404, "resource_not_found")),
+        ("docs/a/b%20c.md?versoin=1", (422, "invalid_request")),
+        ("docs/a/b%20c.md?session_id=", (422, "invalid_request")),
+    ] {
+        let refused = get(name).await;
+        assert_eq!((refused.status, refused.code().as_str()), code, "{name}");
+    }
+    let metrics = server.get("/api/v1/skills/a/metrics").await.json();
+    assert_eq!(metrics["totals"]["details"], 6, "{metrics}");
+}
+
+#[tokio::test]
+async fn a_text_goes_on_from_what_waits_if_it_waits_itself() {
+    let server = Running::start().await;
+    assert_eq!(server.post("/api/v1/skills", with_files()).await.status, 201);
+    let change = json!({"resources": [{"name": "examples", "content": "What waits.\n"}]});
+    let path = "/api/v1/skills/a?activate=false";
+    assert_eq!(server.send("PUT", path, &[("if-match", "*")], Some(change)).await.status, 200);
+    let text = server.get("/api/v1/skills/a/export?format=md&version=2").await.text();
+    let text = text.replace("do it well", "do it better");
+    for (activate, expected) in [("false", "What waits.\n"), ("true", "# Examples\n")] {
+        let path = format!("{IMPORT}?conflict=version&activate={activate}");
+        let report = send(&server, &path, "text/markdown", text.as_bytes()).await.json();
+        let number = &report["skills"][0]["version_number"];
+        let version = server.get(&format!("/api/v1/skills/a/versions/{number}")).await.json();
+        assert_eq!(version["resources"][0]["content"], expected, "{report}");
+    }
+}

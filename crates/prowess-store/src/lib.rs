@@ -5,6 +5,7 @@
 
 mod diff;
 mod document;
+mod find;
 pub mod interop;
 mod key;
 mod notices;
@@ -31,6 +32,7 @@ pub use document::{
     DocumentResource, DocumentServer, DocumentTool, Encoding, FILE_FOLDERS, LIST_ENTRIES,
     NAME_CHARS, SkillDocument, SkillReading, TEXT_CHARS, Violation,
 };
+pub use find::{OnShelf, SkillPage, SkillQuery, SkillStatus};
 pub use key::{
     ApiKey, KeyError, KeyFuture, KeyStore, PresentedKey, Role, Secret, StoredKey, UnknownRole,
 };
@@ -46,7 +48,7 @@ pub use redis::{
     Durability, RedisContent, RedisKeys, RedisOpenError, RedisSessions, RedisSettings, RedisStore,
     RedisUsage, RedisVersions,
 };
-pub use registry::{LastLoad, Registry, Shelved, SkillPage, SkillQuery};
+pub use registry::{LastLoad, Registry, Shelved};
 pub use settings::{Eviction, StoreSettings};
 pub use source::VersionSource;
 pub use sqlite::{SqliteKeys, SqliteSessions, SqliteStore, SqliteUsage, SqliteVersions};
@@ -56,5 +58,5 @@ pub use usage::{SkillUsage, UsageKind, UsageRow, UsageStore, Use};
 pub use version::{
     About, Activation, Actor, Appended, AuditEntry, Changes, Expected, InvalidSkillId, Listed,
     NewVersion, Origin, RESERVED_IDS, SKILL_FILE, SameContent, SkillId, Version, VersionError,
-    VersionFile, VersionFuture, VersionStore, VersionedSkill,
+    VersionFile, VersionFuture, VersionStore, VersionedSkill, WaitingSkill,
 };

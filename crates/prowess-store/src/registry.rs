@@ -1,16 +1,16 @@
 //! What a registry holds now, at hand: for lists, and for whoever asks often.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::version::{Origin, SkillId, VersionError, VersionStore, VersionedSkill};
+use crate::find::{SkillPage, SkillQuery, find, haystack};
+use crate::version::{SkillId, VersionError, VersionStore, VersionedSkill, WaitingSkill};
 
-/// The active versions of all skills of a store, in memory.
+/// The active versions of all skills of a store, and what waits to become one, in memory.
 ///
 /// What it says is as old as its last [`Registry::refresh`]; whoever changes the store refreshes
 /// before saying so.
@@ -25,6 +25,8 @@ pub struct Registry {
 struct Shelf {
     generation: Option<u64>,
     skills: BTreeMap<SkillId, Arc<Shelved>>,
+    /// Those of which no version is used yet.
+    waiting: BTreeMap<SkillId, Arc<WaitingSkill>>,
     /// Those that cannot be read, and why.
     broken: BTreeMap<String, String>,
 }
@@ -35,7 +37,7 @@ struct Shelf {
 pub struct Shelved {
     /// The skill.
     pub skill: VersionedSkill,
-    haystack: String,
+    pub(crate) haystack: String,
     row: OnceLock<Box<str>>,
     last_load: std::sync::Mutex<Known>,
 }
@@ -56,33 +58,6 @@ pub struct LastLoad {
 struct Known {
     at: Option<Timestamp>,
     asked: Option<(Instant, u64)>,
-}
-
-/// Which skills, and which part of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct SkillQuery {
-    /// Their id, title, description or category contains this, in whichever case.
-    pub text: Option<String>,
-    /// They are of this category.
-    pub category: Option<String>,
-    /// They are of this origin.
-    pub origin: Option<Origin>,
-    /// Their ids come after this one.
-    pub after: Option<String>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// A part of the skills, and how many there are.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct SkillPage {
-    /// This part, in the order of ids.
-    pub skills: Vec<Arc<Shelved>>,
-    /// How many fit the query.
-    pub total: usize,
-    /// Whether more follow.
-    pub has_more: bool,
 }
 
 impl std::fmt::Debug for Registry {
@@ -126,10 +101,14 @@ impl Registry {
         }
         for (id, skill) in changes.skills {
             shelf.broken.remove(id.as_str());
+            shelf.waiting.remove(&id);
             match skill {
                 Some(skill) => shelf.skills.insert(id, Arc::new(Shelved::new(skill))),
                 None => shelf.skills.remove(&id),
             };
+        }
+        for waiting in changes.waiting {
+            shelf.waiting.insert(waiting.id.clone(), Arc::new(waiting));
         }
         for (id, cause) in changes.broken {
             tracing::error!(target: "prowess::store", skill = ?id, "left out a skill: {cause}");
@@ -144,6 +123,27 @@ impl Registry {
         self.shelf().generation.is_some()
     }
 
+    /// Whoever has read the text of a skill says whether that can be done, and if not, why.
+    pub(crate) fn report(&self, shelved: &Arc<Shelved>, cause: Option<String>) {
+        let id = shelved.skill.id.as_str();
+        if cause.is_none() && !self.shelf().broken.contains_key(id) {
+            return;
+        }
+        let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+        // It may be another one by now.
+        if !shelf.skills.get(id).is_some_and(|now| Arc::ptr_eq(now, shelved)) {
+            return;
+        }
+        match cause {
+            None => drop(shelf.broken.remove(id)),
+            Some(cause) if shelf.broken.get(id) == Some(&cause) => {}
+            Some(cause) => {
+                tracing::error!(target: "prowess::store", skill = ?id, "left out a skill: {cause}");
+                shelf.broken.insert(id.to_owned(), cause);
+            }
+        }
+    }
+
     /// The skills that were left out because they cannot be read, by their ids, and why.
     pub fn broken(&self) -> Vec<(String, String)> {
         self.shelf().broken.iter().map(|(id, cause)| (id.clone(), cause.clone())).collect()
@@ -154,7 +154,7 @@ impl Registry {
         self.shelf().generation.unwrap_or_default()
     }
 
-    /// How many skills there are.
+    /// How many skills there are of which a version is used.
     pub fn len(&self) -> usize {
         self.shelf().skills.len()
     }
@@ -164,12 +164,17 @@ impl Registry {
         self.len() == 0
     }
 
-    /// A skill.
+    /// A skill of which no version is used yet.
+    pub fn waiting(&self, id: &str) -> Option<Arc<WaitingSkill>> {
+        self.shelf().waiting.get(id).cloned()
+    }
+
+    /// A skill of which a version is used.
     pub fn get(&self, id: &str) -> Option<Arc<Shelved>> {
         self.shelf().skills.get(id).cloned()
     }
 
-    /// All skills, in the order of their ids.
+    /// All skills of which a version is used, in the order of their ids.
     pub fn all(&self) -> Vec<Arc<Shelved>> {
         self.shelf().skills.values().cloned().collect()
     }
@@ -177,41 +182,7 @@ impl Registry {
     /// Some skills.
     pub fn find(&self, query: &SkillQuery) -> SkillPage {
         let shelf = self.shelf();
-        let text = query.text.as_ref().map(|text| text.to_lowercase());
-        let finder = text.as_ref().map(memchr::memmem::Finder::new);
-        let fits = |it: &Shelved| {
-            query.origin.is_none_or(|origin| it.skill.origin == origin)
-                && query
-                    .category
-                    .as_ref()
-                    .is_none_or(|it_is| it.skill.active.about.category == *it_is)
-                && finder
-                    .as_ref()
-                    .is_none_or(|finder| finder.find(it.haystack.as_bytes()).is_some())
-        };
-        let after = query.after.as_deref();
-        let is_plain = query.origin.is_none() && query.category.is_none() && query.text.is_none();
-        let mut page = SkillPage::default();
-        let mut take = |it: &Arc<Shelved>| match page.skills.len() < query.limit {
-            true => page.skills.push(Arc::clone(it)),
-            false => page.has_more = true,
-        };
-        if is_plain {
-            let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
-            let range = shelf.skills.range::<str, _>((behind, Bound::Unbounded));
-            range.take(query.limit.saturating_add(1)).for_each(|(_, it)| take(it));
-            page.total = shelf.skills.len();
-            return page;
-        }
-        let mut total = 0;
-        for (id, it) in shelf.skills.iter().filter(|(_, it)| fits(it)) {
-            total += 1;
-            if after.is_none_or(|after| id.as_str() > after) {
-                take(it);
-            }
-        }
-        page.total = total;
-        page
+        find(&shelf.skills, &shelf.waiting, query)
     }
 
     fn shelf(&self) -> RwLockReadGuard<'_, Shelf> {
@@ -221,10 +192,8 @@ impl Registry {
 
 impl Shelved {
     fn new(skill: VersionedSkill) -> Self {
-        let about = &skill.active.about;
-        let parts = [skill.id.as_str(), &about.title, &about.description, &about.category];
         Self {
-            haystack: parts.join("\n").to_lowercase(),
+            haystack: haystack(&skill.id, &skill.active.about),
             skill,
             row: OnceLock::new(),
             last_load: Default::default(),

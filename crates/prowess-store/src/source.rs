@@ -16,6 +16,10 @@ use crate::version::{SKILL_FILE, SkillId, Version, VersionError};
 
 /// The active versions of a registry, as a source of skills.
 ///
+/// A skill whose text cannot be read is left out with a finding, and the others are there; the
+/// registry counts it among those that are broken. While the store is away, what was listed last
+/// stays.
+///
 /// A skill that a catalog was told of is read while it is the active version. A session that has
 /// loaded an earlier one goes on with its files ([`Source::earlier`]).
 pub struct VersionSource {
@@ -85,10 +89,20 @@ impl VersionSource {
         let mut next = HashMap::new();
         for shelved in self.registry.all() {
             let text = (shelved.skill.id.clone(), shelved.skill.active.digest);
-            let about = match known.remove(&text) {
-                Some(about) => about,
-                None => self.read_text(&shelved.skill.active, shelved.skill.id.as_str()).await?,
+            let read = match known.remove(&text) {
+                Some(about) => Ok(about),
+                None => self.read_text(&shelved.skill.active, shelved.skill.id.as_str()).await,
             };
+            let about = match read {
+                Ok(about) => about,
+                Err(error @ VersionError::Unavailable(_)) => return Err(error),
+                Err(error) => {
+                    listing.add_unreadable(&path_of(shelved.skill.id.as_str()), &error);
+                    self.registry.report(&shelved, Some(error.to_string()));
+                    continue;
+                }
+            };
+            self.registry.report(&shelved, None);
             listing.skills.extend(about.skill.clone());
             listing.diagnostics.extend(about.diagnostics.iter().cloned());
             next.insert(text, about);
@@ -101,8 +115,8 @@ impl VersionSource {
     }
 
     async fn read_text(&self, version: &Version, folder: &str) -> Result<Known, VersionError> {
-        let bytes = self.registry.store().file(&version.digest).await?;
-        let path = format!("registry:{folder}/{SKILL_FILE}");
+        let bytes = self.registry.store().file(&version.skill, &version.digest).await?;
+        let path = path_of(folder);
         let file = version.files.iter().find(|file| file.path == SKILL_FILE);
         let mut one = SourceListing::default();
         let text = SkillText {
@@ -137,14 +151,25 @@ impl VersionSource {
         }
     }
 
-    async fn file(&self, path: &str, digest: &Digest) -> Result<Vec<u8>, ReadError> {
-        self.registry.store().file(digest).await.map_err(|error| unreadable(path, error))
+    async fn file(
+        &self,
+        version: &Version,
+        path: &str,
+        digest: &Digest,
+    ) -> Result<Vec<u8>, ReadError> {
+        let read = self.registry.store().file(&version.skill, digest).await;
+        read.map_err(|error| unreadable(path, error))
     }
 }
 
 /// What a source of versions is called, and how far it is believed.
 fn info(label: impl Into<String>) -> SourceInfo {
     SourceInfo::new(label, "registry:").with_gates(Gates::OwnTools)
+}
+
+/// Where the text of a skill is, for people.
+fn path_of(folder: &str) -> String {
+    format!("registry:{folder}/{SKILL_FILE}")
 }
 
 fn unreadable(path: &str, error: VersionError) -> ReadError {
@@ -172,7 +197,10 @@ impl Source for VersionSource {
     }
 
     fn read<'a>(&'a self, skill: &'a FoundSkill) -> SourceFuture<'a, Result<Vec<u8>, ReadError>> {
-        Box::pin(async move { self.file(SKILL_FILE, &self.version(skill).await?.digest).await })
+        Box::pin(async move {
+            let version = self.version(skill).await?;
+            self.file(&version, SKILL_FILE, &version.digest).await
+        })
     }
 
     fn resources<'a>(
@@ -206,7 +234,7 @@ impl Source for VersionSource {
             let version = self.version(skill).await?;
             let missing = || ReadError::NotFound { path: path.as_str().to_owned() };
             let file = version.file(path).ok_or_else(missing)?;
-            self.file(path.as_str(), &file.digest).await
+            self.file(&version, path.as_str(), &file.digest).await
         })
     }
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use prowess_catalog::{ContentFile, ResourcePath, SkillContents};
+use prowess_format::Code;
 use prowess_store::{
     DOCUMENT_BYTES, DocumentArgument, DocumentChange, DocumentError, DocumentFile,
     DocumentResource, DocumentServer, DocumentTool, Encoding, LIST_ENTRIES, SkillDocument, SkillId,
@@ -176,6 +177,42 @@ fn a_change_leaves_alone_what_it_does_not_name() {
         assert_eq!(text_of(&after), expected, "{json}");
         assert_eq!(after.files.len(), 3);
     }
+}
+
+#[test]
+fn a_file_that_is_named_without_its_content_stays_and_one_that_is_nowhere_is_found() {
+    let before = skill(
+        "---\nname: demo\ndescription: Shows it.\n---\nbody\n",
+        &[("a.bin", &[0xff, 0]), ("resources/b", b"b"), ("scripts/x.sh", b"#!")],
+    );
+    let named = json!({
+        "resources": [{"name": "b"}, {"name": "x", "path": "scripts/x.sh"}, {"name": "gone"},
+            {"name": "text", "path": "SKILL.md"}],
+        "scripts": [{"name": "a", "path": "./a.bin", "executable": true}],
+    });
+    let refused = change(named.clone()).apply(&before, &id()).unwrap_err();
+    assert_eq!(places(&refused), ["/resources/3/path"], "the text is no file of the list");
+    let mut named = named;
+    named["resources"].as_array_mut().unwrap().pop();
+    let after = change(named.clone()).apply(&before, &id()).unwrap();
+    for file in before.files.iter().filter(|file| file.path.as_str() != "SKILL.md") {
+        let kept = after.file(file.path.as_str()).unwrap();
+        assert_eq!((&kept.bytes, kept.executable), (&file.bytes, file.executable), "{}", file.path);
+    }
+    assert_eq!(after.files.len(), 4);
+    let found = SkillReading::of(&after).unwrap().diagnostics;
+    let missing = found.iter().filter(|it| it.code == Code::MissingFile);
+    let missing: Vec<&str> = missing.map(|it| it.message.as_str()).collect();
+    let message = "'gone' in resources is the file 'resources/gone', which the skill does not have";
+    assert_eq!(missing, [message]);
+    // What is given counts, wherever it stands.
+    named["scripts"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "b", "path": "resources/b", "content": "B"}));
+    named["resources"].as_array_mut().unwrap().remove(0);
+    let after = change(named).apply(&before, &id()).unwrap();
+    assert_eq!(after.file("resources/b").unwrap().bytes, b"B");
 }
 
 #[test]
@@ -576,7 +613,8 @@ proptest! {
         prop_assert_eq!(after.contents(&id()).unwrap().tree_digest, contents.tree_digest);
     }
 
-    /// A change to a document is what the change says, and nothing else.
+    /// A change to a document is what the change says, and nothing else. Files that it only names
+    /// stay.
     #[test]
     fn changes_change_what_they_name(before in any_document(), after in any_document()) {
         let Ok(contents) = before.contents(&id()) else { return Ok(()) };
@@ -588,7 +626,15 @@ proptest! {
         .unwrap();
         if let Ok(changed) = change.apply(&contents, &id()) {
             let mut expected = before.normalized();
-            let after = after.normalized();
+            let mut after = after.normalized();
+            let known = expected.resources.iter().chain(&expected.scripts);
+            let known: Vec<_> = known.filter(|it| it.content.is_some()).cloned().collect();
+            for file in after.resources.iter_mut().filter(|it| it.content.is_none()) {
+                if let Some(known) = known.iter().find(|it| it.path == file.path) {
+                    file.content.clone_from(&known.content);
+                    (file.encoding, file.executable) = (known.encoding, known.executable);
+                }
+            }
             expected.id = Some("demo".into());
             (expected.version, expected.author) = (after.version, after.author);
             expected.resources = after.resources;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use prowess_catalog::{
     Catalog, ContentFile, LookupError, ResourcePath, ResourceScope, SkillContents,
 };
-use prowess_format::{Options, Skill};
+use prowess_format::{Level, Options, Skill};
 use prowess_runtime::{AgentName, Runtime, SessionKey, ToolCall};
 use prowess_store::{
     About, Activation, Actor, Expected, NewVersion, Origin, Registry, SameContent, SkillId,
-    SkillQuery, UsageKind, Use, VersionError, VersionSource,
+    SkillQuery, SkillStatus, UsageKind, Use, VersionError, VersionSource,
 };
 use serde_json::json;
 use support::place::{Place, on_each_durable_store};
@@ -32,6 +32,8 @@ on_each_durable_store! {
     nothing_is_lost_or_counted_twice
     who_follows_the_changes_misses_none_of_writers_at_once
     unusual_texts_about_a_version_come_back
+    a_text_that_is_lost_hurts_no_other_skill
+    a_registry_knows_what_waits
 }
 
 fn id(text: &str) -> SkillId {
@@ -101,6 +103,39 @@ async fn versions_are_numbered_kept_and_used(place: Place) {
     assert_eq!(log, expected.map(|(action, actor)| (action, actor.to_owned())));
 }
 
+async fn a_text_that_is_lost_hurts_no_other_skill(place: Place) {
+    let store = place.open().await.versions;
+    for name in ["aa", "bb", "cc"] {
+        store.append(new(name, name)).await.unwrap();
+    }
+    let lost = store.skill(&id("bb")).await.unwrap().active;
+    place.lose(&lost.digest).await;
+    let cause =
+        format!("what is stored of 'bb' cannot be read: the file {} is missing", lost.digest.hex());
+    assert_eq!(store.contents(&lost).await.unwrap_err().to_string(), cause);
+    assert_eq!(store.file(&id("bb"), &lost.digest).await.unwrap_err().to_string(), cause);
+    let registry = Arc::new(Registry::new(Arc::clone(&store)));
+    let source = VersionSource::new("registry", Arc::clone(&registry));
+    let catalog = Catalog::builder().source(source).build();
+    let names = async || {
+        let snapshot = catalog.refresh().await;
+        snapshot.skills().iter().map(|skill| skill.name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["aa", "cc"]);
+    let snapshot = catalog.refresh().await;
+    let errors = snapshot.diagnostics().iter().filter(|it| it.level == Level::Error);
+    let errors: Vec<&str> = errors.map(|it| it.message.as_str()).collect();
+    assert_eq!(errors, [format!("Cannot read registry:bb/SKILL.md: {cause}")]);
+    assert_eq!(registry.broken(), [("bb".to_owned(), cause)]);
+    // What others change is seen, and whoever brings the text again has mended it.
+    store.append(new("dd", "dd")).await.unwrap();
+    assert_eq!(names().await, ["aa", "cc", "dd"]);
+    assert_eq!(registry.broken().len(), 1);
+    store.append(new("bb", "bb")).await.unwrap();
+    assert_eq!(names().await, ["aa", "bb", "cc", "dd"]);
+    assert_eq!(registry.broken(), []);
+}
+
 async fn what_is_not_as_expected_changes_nothing(place: Place) {
     let store = place.open().await.versions;
     store.append(new("demo", "one")).await.unwrap();
@@ -149,7 +184,10 @@ async fn a_skill_of_which_no_version_was_activated_is_used_by_nobody(place: Plac
     let first = store.append(later("one").expecting(Expected::Absent)).await.unwrap();
     assert!(first.skill.is_none() && first.is_new_skill);
     assert_eq!(store.skill(&id("demo")).await.unwrap_err(), VersionError::NoSkill(id("demo")));
-    assert_eq!(store.changes(None).await.unwrap().skills, []);
+    let all = store.changes(None).await.unwrap();
+    assert_eq!(all.skills, [(id("demo"), None)]);
+    assert_eq!(all.waiting.len(), 1);
+    assert_eq!((&all.waiting[0].version, all.waiting[0].revision), (&first.version, 1));
     let taken = store.append(later("x").expecting(Expected::Absent)).await.unwrap_err();
     assert_eq!(taken, VersionError::Exists(id("demo")));
     let second = store.append(later("two").expecting(Expected::Revision(1))).await.unwrap();
@@ -314,7 +352,7 @@ async fn a_registry_takes_over_what_others_change(place: Place) {
     assert!(!registry.refresh().await.unwrap());
     let ids = |query: &SkillQuery| {
         let page = registry.find(query);
-        let ids: Vec<String> = page.skills.iter().map(|it| it.skill.id.to_string()).collect();
+        let ids: Vec<String> = page.skills.iter().map(|it| it.id().to_string()).collect();
         (ids, page.total, page.has_more)
     };
     let query = |text: &str, after: &str, limit| SkillQuery {
@@ -333,6 +371,55 @@ async fn a_registry_takes_over_what_others_change(place: Place) {
     other.delete(&id("beta"), Expected::Any, &Actor::local()).await.unwrap();
     registry.refresh().await.unwrap();
     assert_eq!(ids(&query("", "", 9)).0, ["alpha", "gamma"]);
+}
+
+async fn a_registry_knows_what_waits(place: Place) {
+    let store = place.open().await.versions;
+    let later = |skill: &str, body: &str| {
+        let mut new = new(skill, body);
+        new.activation = Activation::Later;
+        new
+    };
+    for new in [new("alpha", "one"), later("alpha", "two"), later("beta", "one"), new("gamma", "x")]
+    {
+        store.append(new).await.unwrap();
+    }
+    // One that follows, and one that begins later.
+    let followed = Registry::new(place.open().await.versions);
+    followed.refresh().await.unwrap();
+    let change = later("beta", "two");
+    assert_eq!(store.append(change).await.unwrap().version.number, 2);
+    let begun = Registry::new(place.open().await.versions);
+    for registry in [&followed, &begun] {
+        registry.refresh().await.unwrap();
+        let found = |status, after: Option<&str>, limit| {
+            let after = after.map(str::to_owned);
+            let page = registry.find(&SkillQuery { status, after, limit, ..SkillQuery::default() });
+            let ids: Vec<String> = page.skills.iter().map(|it| it.id().to_string()).collect();
+            (ids.join(" "), page.total, page.has_more)
+        };
+        let (used, waiting, any) = (SkillStatus::Used, SkillStatus::Waiting, SkillStatus::Any);
+        assert_eq!(found(used, None, 9), ("alpha gamma".into(), 2, false));
+        assert_eq!(found(waiting, None, 9), ("alpha beta".into(), 2, false));
+        assert_eq!(found(any, None, 2), ("alpha beta".into(), 3, true));
+        assert_eq!(found(any, Some("beta"), 2), ("gamma".into(), 3, false));
+        assert_eq!(found(waiting, Some("alpha"), 1), ("beta".into(), 2, false));
+        assert_eq!(registry.get("alpha").unwrap().skill.pending, Some(2));
+        assert_eq!(registry.get("alpha").unwrap().skill.newest(), 2);
+        assert!(registry.get("beta").is_none() && registry.waiting("alpha").is_none());
+        let beta = registry.waiting("beta").unwrap();
+        assert_eq!((beta.version.number, beta.revision, beta.version_count), (2, 2, 2));
+    }
+    store.activate(&id("alpha"), 2, Expected::Any, &Actor::local()).await.unwrap();
+    store.delete(&id("beta"), Expected::Any, &Actor::local()).await.unwrap();
+    for registry in [followed, begun] {
+        registry.refresh().await.unwrap();
+        let waiting =
+            SkillQuery { status: SkillStatus::Waiting, limit: 9, ..SkillQuery::default() };
+        assert_eq!(registry.find(&waiting).total, 0);
+        assert!(registry.waiting("beta").is_none());
+        assert_eq!(registry.get("alpha").unwrap().skill.pending, None);
+    }
 }
 
 async fn a_session_stays_with_its_version_and_is_told_of_another(place: Place) {

@@ -52,6 +52,7 @@ codes! {
     FileTooLarge        "file-too-large"         [E E E E] "The file is larger than the limit.";
     ScanLimit           "scan-limit"             [W W W W] "A folder was not searched to its end.";
     ScanDepth           "scan-depth"             [I I I I] "Folders are too deep to be searched.";
+    KeptFiles           "kept-files"             [I I I I] "A text came without the files of its skill; those of before stay.";
     DanglingLink        "dangling-link"          [W W W W] "A link leads nowhere.";
     LeftOutFile         "left-out-file"          [W W W W] "A file in the skill's folder is no resource of it.";
     NotUtf8             "not-utf8"               [E E E E] "The file is not UTF-8 text.";
@@ -120,6 +121,7 @@ codes! {
     HandlerMismatch     "handler-mismatch"       [E O O O] "The arguments of a tool do not fit what it is bound to.";
     MissingConfigFile   "missing-config-file"    [E O O O] "A tool or resource is in a file that the skill does not have.";
     InvalidResourceConfig "invalid-resource-config" [E O O O] "An entry of resource_configs, mcp_tool_configs, resources or scripts cannot be used.";
+    MissingFile         "missing-file"           [W O O O] "An entry of resources or scripts names a file that the skill does not have.";
     NotPortable         "not-portable"           [I O I O] "Fields of other runtimes are refused by claude.ai on upload.";
     UnknownHookEvent    "unknown-hook-event"     [W O W O] "A hook is bound to an event that does not exist.";
 

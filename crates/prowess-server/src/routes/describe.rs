@@ -1,11 +1,14 @@
 //! What the description says of all operations.
 
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
-use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{
+    AllOfBuilder, AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, Schema, SchemaType, Type,
+};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, SecurityRequirement};
 
 use super::skills::{CHANGE_EXTRA, DOCUMENT_EXTRA};
+use crate::condition::IF_MATCH_PATTERN;
 use crate::problem::PROBLEM_JSON;
 
 /// What ids of sessions are like.
@@ -27,6 +30,9 @@ pub(super) fn complete(description: &mut OpenApi) {
             allow(schema, extra);
         }
     }
+    if let Some(schema) = components.schemas.get_mut("NewCalls") {
+        need_calls(schema);
+    }
     for (path, item) in &mut description.paths.paths {
         for operation in operations(item) {
             narrow(operation);
@@ -46,6 +52,18 @@ pub(super) fn complete(description: &mut OpenApi) {
     }
 }
 
+/// Says that there are calls: in a list, or in a message that has parts.
+fn need_calls(schema: &mut RefOr<Schema>) {
+    let calls = ArrayBuilder::new().items(Ref::from_schema_name("CallBody")).min_items(Some(1));
+    let parts = ArrayBuilder::new().items(Ref::from_schema_name("PartBody")).min_items(Some(1));
+    let message = ObjectBuilder::new().property("parts", parts).required("parts");
+    let either = AnyOfBuilder::new()
+        .item(ObjectBuilder::new().property("calls", calls).required("calls"))
+        .item(ObjectBuilder::new().property("message", message).required("message"));
+    let all = AllOfBuilder::new().item(schema.clone()).item(either);
+    *schema = RefOr::T(all.build().into());
+}
+
 /// Says that an object may have these too.
 fn allow(schema: &mut Object, names: &[&str]) {
     for name in names {
@@ -61,8 +79,8 @@ fn allow(schema: &mut Object, names: &[&str]) {
     }
 }
 
-/// What all parameters of a kind have in common: a header that is absent is not `null`, and ids of
-/// sessions are like all names of the engine.
+/// What all parameters of a kind have in common: a header that is absent is not `null`, `If-Match` has
+/// tags, and ids of sessions are like all names of the engine.
 fn narrow(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         let RefOr::T(parameter) = parameter else { continue };
@@ -75,6 +93,9 @@ fn narrow(operation: &mut Operation) {
                 };
                 if let Some(kind) = kind {
                     schema.schema_type = SchemaType::Type(kind);
+                }
+                if parameter.name == "If-Match" {
+                    schema.pattern = Some(IF_MATCH_PATTERN.to_owned());
                 }
             }
             ParameterIn::Path if parameter.name == "session_id" => {

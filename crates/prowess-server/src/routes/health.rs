@@ -96,6 +96,7 @@ async fn ready(
         return Err(Problem::new(503, "ending", "the server is about to end").retry_after(1));
     }
     app.refresh().await?;
+    app.catch_up().await;
     app.keys().usable().await?;
     probed.get(&app).await?;
     let mut health = Health::of(&app);

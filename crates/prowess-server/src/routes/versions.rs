@@ -6,14 +6,14 @@ use axum::http::HeaderMap;
 use axum::http::header::ETAG;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use prowess_store::{FileDiff, Role, SkillId, Version, compare};
+use prowess_store::{FileDiff, Role, Version, compare};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::skills::change::meant;
-use super::skills::{document_of, seen};
+use super::skills::{Seen, document_of, seen};
 use crate::app::App;
 use crate::extract::{Path, Query, Whole};
 use crate::heavy::json_of;
@@ -37,25 +37,29 @@ struct VersionSummary {
     change_summary: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// Whom it names as its author.
-    author: Option<String>,
-    /// Who made it.
+    /// Who made it, as `created_by`: nobody chooses this. Whom the text names as its author is in the
+    /// document of the skill.
+    author: String,
+    /// Who made it: `local`, `key:NAME`, `jwt:NAME` or `built-in`.
     created_by: String,
     is_active: bool,
+    /// Whether it waits for a publisher.
+    is_pending: bool,
     /// What identifies all its files.
     tree_digest: String,
 }
 
 impl VersionSummary {
-    fn new(version: &Version, active: Option<u64>) -> Self {
+    fn new(version: &Version, seen: &Seen) -> Self {
         Self {
             version_number: version.number,
             semantic_version: version.about.semantic_version.clone(),
             change_summary: version.change_summary.clone(),
             created_at: version.created,
-            author: version.about.author.clone(),
+            author: version.created_by.to_string(),
             created_by: version.created_by.to_string(),
-            is_active: Some(version.number) == active,
+            is_active: Some(version.number) == seen.active(),
+            is_pending: Some(version.number) == seen.pending(),
             tree_digest: version.tree_digest.to_string(),
         }
     }
@@ -84,17 +88,8 @@ struct WhichVersions {
     offset: Option<Whole>,
 }
 
-/// The id of a skill that is there for whoever asks, and which version of it is used, if one is.
-async fn named(
-    app: &App,
-    identity: &Identity,
-    id: &str,
-) -> Result<(SkillId, Option<u64>), Problem> {
-    let seen = seen(app, id, identity).await?;
-    Ok((seen.id().clone(), seen.active()))
-}
-
-/// The versions of a skill, the newest first.
+/// The versions of a skill, the newest first. Those who make versions see all of them; others see
+/// those up to the one that is used.
 #[utoipa::path(
     get, path = "/skills/{skill_id}/versions", tag = "versions", operation_id = "list_versions",
     params(("skill_id" = String, Path, description = "The id of the skill"), WhichVersions),
@@ -110,11 +105,15 @@ async fn list(
     if !(1..=100).contains(&limit) {
         return Err(Problem::invalid(&["query", "limit"], "it must be 1 to 100"));
     }
-    let (skill, active) = named(&app, &identity, &id).await?;
-    let offset = which.offset.unwrap_or_default().0;
-    let listed = app.registry().store().versions(&skill, offset, limit).await?;
-    let versions = listed.items.iter().map(|it| VersionSummary::new(it, active)).collect();
-    Ok(Json(VersionList { skill_id: id, versions, total: listed.total, limit, offset }))
+    let seen = seen(&app, &id, &identity).await?;
+    let (offset, hidden) = (which.offset.unwrap_or_default().0, seen.hidden());
+    let from = offset.saturating_add(hidden);
+    let listed = app.registry().store().versions(seen.id(), from, limit).await?;
+    // Others may just have made some.
+    let items = listed.items.iter().filter(|it| seen.sees(it.number));
+    let versions = items.map(|it| VersionSummary::new(it, &seen)).collect();
+    let total = listed.total.saturating_sub(hidden);
+    Ok(Json(VersionList { skill_id: id, versions, total, limit, offset }))
 }
 
 /// Everything about a version.
@@ -149,11 +148,11 @@ async fn get(
     identity: Identity,
     Path((id, Whole(number))): Path<(String, Whole)>,
 ) -> Result<Response, Problem> {
-    let (skill, active) = named(&app, &identity, &id).await?;
-    let version = app.registry().store().version(&skill, number).await?;
+    let seen = seen(&app, &id, &identity).await?;
+    let version = seen.version(&app, Some(Whole(number))).await?;
     let (document, bytes) = document_of(&app, &version).await?;
     let info = VersionInfo {
-        summary: VersionSummary::new(&version, active),
+        summary: VersionSummary::new(&version, &seen),
         skill_id: id,
         name: document.name,
         description: document.description,
@@ -252,10 +251,10 @@ async fn diff(
     if !(1..=100).contains(&limit) {
         return Err(Problem::invalid(&["query", "limit"], "it must be 1 to 100"));
     }
-    let (skill, _) = named(&app, &identity, &id).await?;
+    let seen = seen(&app, &id, &identity).await?;
     let store = app.registry().store();
-    let from = store.version(&skill, which.from.0).await?;
-    let to = store.version(&skill, which.to.0).await?;
+    let from = seen.version(&app, Some(which.from)).await?;
+    let to = seen.version(&app, Some(which.to)).await?;
     let (from, to) = (store.contents(&from).await?, store.contents(&to).await?);
     let bytes = from.bytes() + to.bytes();
     let compared = tokio::task::spawn_blocking(move || compare(&from, &to)).await;

@@ -5,13 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{self, Violations};
 use super::error::DocumentError;
+use super::files;
 use super::read::Current;
 use super::write;
 use super::{DocumentFile, DocumentResource, DocumentServer, DocumentTool, SkillDocument};
 use crate::version::SkillId;
 
 /// What shall be different about a skill. What is not named stays as it is; a list that is named
-/// replaces the list, and an empty one clears it.
+/// replaces the list, and an empty one clears it. A file that is named without its content stays as
+/// it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -76,7 +78,8 @@ impl DocumentChange {
         id: &SkillId,
     ) -> Result<SkillContents, DocumentError> {
         let current = Current::of(contents)?;
-        let target = self.overlay(&current.document).normalized();
+        let mut target = self.overlay(&current.document).normalized();
+        files::keep(&mut target, contents);
         let mut violations = Violations::default();
         check::summary(self.change_summary.as_deref(), &mut violations);
         check::lengths(&target, Some(&current.document), &mut violations);

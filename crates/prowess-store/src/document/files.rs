@@ -10,7 +10,7 @@ use prowess_catalog::{
 use prowess_format::yaml::{Mapping, Node, Value};
 use prowess_format::{FileEntry, Frontmatter};
 
-use super::{DocumentFile, Encoding};
+use super::{DocumentFile, Encoding, SkillDocument};
 use crate::version::SKILL_FILE;
 
 /// Which list of a document, and of the frontmatter.
@@ -128,6 +128,21 @@ pub(super) fn normalize(files: &mut [DocumentFile], list: List, declared: &[&str
             }
             Some(_) => {}
         }
+    }
+}
+
+/// Gives the files of a normalized document that it only names what they hold now.
+pub(super) fn keep(document: &mut SkillDocument, contents: &SkillContents) {
+    let files = || document.resources.iter().chain(&document.scripts);
+    let given = files().filter(|file| file.content.is_some()).filter_map(|it| it.path.clone());
+    let mut given: HashSet<String> = given.collect();
+    for file in document.resources.iter_mut().chain(&mut document.scripts) {
+        let path =
+            file.path.as_deref().filter(|path| *path != SKILL_FILE && !given.contains(*path));
+        let Some(kept) = path.and_then(|path| contents.file(path)) else { continue };
+        given.insert(kept.path.as_str().to_owned());
+        let DocumentFile { content, encoding, executable, .. } = content_of(kept);
+        (file.content, file.encoding, file.executable) = (content, encoding, executable);
     }
 }
 

@@ -123,7 +123,8 @@ pub struct DocumentFile {
     /// What it is written in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// What is in it. Without this it is a mention of a file that is not there.
+    /// What is in it. A change without this keeps the file that is at this path; where there is
+    /// none, it is a mention of a file that the skill does not have.
     #[serde(default)]
     pub content: Option<String>,
     /// Where it is in the skill's folder. If this is not sent: at its name, if a `file` of

@@ -212,8 +212,38 @@ pub struct VersionedSkill {
     pub updated: Timestamp,
     /// Whether it is one that the program brings, and somebody has changed it.
     pub is_changed: bool,
+    /// The number of the version that waits to be activated, if one does.
+    pub pending: Option<u64>,
     /// The version that is used.
     pub active: Version,
+}
+
+impl VersionedSkill {
+    /// The number of its newest version. Numbers have no gaps; those of what the program brings
+    /// begin with 0.
+    pub fn newest(&self) -> u64 {
+        self.version_count.saturating_sub(u64::from(self.origin == Origin::BuiltIn))
+    }
+}
+
+/// A skill in the registry of which no version is used yet.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WaitingSkill {
+    /// Its id.
+    pub id: SkillId,
+    /// Who brought it.
+    pub origin: Origin,
+    /// Counts its changes.
+    pub revision: u64,
+    /// How many versions there are.
+    pub version_count: u64,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was changed last.
+    pub updated: Timestamp,
+    /// The version that waits to be activated.
+    pub version: Version,
 }
 
 /// What must be there for a change to be made.
@@ -328,8 +358,11 @@ pub struct Appended {
 pub struct Changes {
     /// The generation that this leads to: another one after each change, by whichever process.
     pub generation: u64,
-    /// Skills as they are now, in the order of their ids; `None` for those that are gone.
+    /// Skills as they are now, in the order of their ids; `None` for those that nobody uses: they
+    /// are gone, or wait.
     pub skills: Vec<(SkillId, Option<VersionedSkill>)>,
+    /// Those of them that wait, in the order of their ids.
+    pub waiting: Vec<WaitingSkill>,
     /// Skills that cannot be read, by their ids, and why. They do not hurt the others.
     pub broken: Vec<(String, String)>,
 }
@@ -497,8 +530,8 @@ pub trait VersionStore: Send + Sync + 'static {
         limit: usize,
     ) -> VersionFuture<'a, Listed<Version>>;
 
-    /// A file of a version.
-    fn file<'a>(&'a self, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>>;
+    /// A file of a skill, by what it holds.
+    fn file<'a>(&'a self, skill: &'a SkillId, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>>;
 
     /// All files of a version.
     fn contents<'a>(&'a self, version: &'a Version) -> VersionFuture<'a, SkillContents>;

@@ -6,8 +6,8 @@ use prowess_format::Digest;
 use serde_json::json;
 
 use super::{
-    Actor, NewVersion, Origin, SKILL_FILE, SkillId, Version, VersionError, VersionFile,
-    VersionedSkill,
+    Actor, Changes, NewVersion, Origin, SKILL_FILE, SkillId, Version, VersionError, VersionFile,
+    VersionedSkill, WaitingSkill,
 };
 
 /// A time as it is stored.
@@ -109,7 +109,8 @@ pub(crate) fn read_version(row: VersionRow) -> Result<Version, VersionError> {
     })
 }
 
-/// A skill with its active version as it is stored, not yet understood.
+/// A skill with the version that is used, else with the one that waits, as it is stored, not yet
+/// understood.
 pub(crate) struct JoinedRow {
     pub(crate) id: String,
     pub(crate) origin: Origin,
@@ -118,29 +119,91 @@ pub(crate) struct JoinedRow {
     pub(crate) created: i64,
     pub(crate) updated: i64,
     pub(crate) is_changed: bool,
+    pub(crate) is_used: bool,
+    pub(crate) pending: Option<u64>,
     pub(crate) version: VersionRow,
 }
 
-pub(crate) fn read_skill(row: JoinedRow) -> Result<VersionedSkill, VersionError> {
-    Ok(VersionedSkill {
-        id: row.id.parse().map_err(|error| corrupt(&row.id, error))?,
-        origin: row.origin,
-        revision: row.revision,
-        version_count: row.version_count,
-        created: time(row.created),
-        updated: time(row.updated),
-        is_changed: row.is_changed,
-        active: read_version(row.version)?,
+/// A skill that is there.
+pub(crate) enum Stored {
+    /// A version of it is used.
+    Used(Box<VersionedSkill>),
+    /// None is, and one waits.
+    Waiting(Box<WaitingSkill>),
+}
+
+impl Stored {
+    /// The skill, if a version of it is used.
+    pub(crate) fn used(self) -> Option<VersionedSkill> {
+        match self {
+            Self::Used(skill) => Some(*skill),
+            Self::Waiting(_) => None,
+        }
+    }
+}
+
+impl Changes {
+    /// Adds a skill as it is now, if it is there.
+    pub(crate) fn add(&mut self, id: SkillId, skill: Option<Stored>) {
+        match skill {
+            Some(Stored::Used(skill)) => self.skills.push((id, Some(*skill))),
+            Some(Stored::Waiting(skill)) => {
+                self.skills.push((id, None));
+                self.waiting.push(*skill);
+            }
+            None => self.skills.push((id, None)),
+        }
+    }
+
+    /// Adds a skill that cannot be read. What it was before is not what it is.
+    pub(crate) fn add_broken(&mut self, id: &str, error: &VersionError) {
+        self.broken.push((id.to_owned(), error.to_string()));
+        if let Ok(id) = id.parse() {
+            self.skills.push((id, None));
+        }
+    }
+}
+
+pub(crate) fn read_skill(row: JoinedRow) -> Result<Stored, VersionError> {
+    let id: SkillId = row.id.parse().map_err(|error| corrupt(&row.id, error))?;
+    let version = read_version(row.version)?;
+    let (origin, revision, version_count) = (row.origin, row.revision, row.version_count);
+    let (created, updated) = (time(row.created), time(row.updated));
+    Ok(match row.is_used {
+        true => Stored::Used(Box::new(VersionedSkill {
+            id,
+            origin,
+            revision,
+            version_count,
+            created,
+            updated,
+            is_changed: row.is_changed,
+            pending: row.pending,
+            active: version,
+        })),
+        false => Stored::Waiting(Box::new(WaitingSkill {
+            id,
+            origin,
+            revision,
+            version_count,
+            created,
+            updated,
+            version,
+        })),
     })
 }
 
-/// What a store holds under a digest, if it holds that.
-pub(crate) fn verified(digest: &Digest, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, VersionError> {
-    let missing = || corrupt("", format!("the file {} is missing", digest.hex()));
-    let bytes = bytes.ok_or_else(missing)?;
+/// What a store holds under a digest for a skill, if it holds that.
+pub(crate) fn verified(
+    skill: &SkillId,
+    digest: &Digest,
+    bytes: Option<Vec<u8>>,
+) -> Result<Vec<u8>, VersionError> {
+    let wrong = |what: &str| corrupt(skill.as_str(), format!("the file {} {what}", digest.hex()));
+    let bytes = bytes.ok_or_else(|| wrong("is missing"))?;
     match Digest::of(&bytes) == *digest {
         true => Ok(bytes),
-        false => Err(corrupt("", format!("the file {} holds something else", digest.hex()))),
+        false => Err(wrong("holds something else")),
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use prowess_format::Digest;
 use prowess_runtime::{Lifetime, MemorySessions, SessionStore};
 use prowess_store::{PostgresStore, RedisStore, SqliteStore, Store};
 
@@ -116,6 +117,34 @@ impl Place {
             }
             Self::Redis(server) => Store::from(&open_redis(server).await),
         }
+    }
+}
+
+impl Place {
+    /// Removes what is kept under this digest, as somebody does who damages the store.
+    pub(crate) async fn lose(&self, digest: &Digest) {
+        let removed = match self {
+            Self::Memory => panic!("memory keeps sessions only"),
+            Self::Sqlite(folder) => {
+                let path = folder.path().join("prowess.db");
+                let database = rusqlite::Connection::open(path).unwrap();
+                database
+                    .execute("DELETE FROM files WHERE digest = ?1", [digest.as_bytes()])
+                    .unwrap()
+            }
+            Self::Postgres(database) => {
+                let delete = sqlx::query("DELETE FROM files WHERE digest = $1");
+                let delete = delete.bind(digest.as_bytes().as_slice());
+                let done = delete.execute(&mut database.connection().await).await.unwrap();
+                usize::try_from(done.rows_affected()).unwrap()
+            }
+            Self::Redis(server) => {
+                let name = format!("{}:{{registry}}:files", RedisStore::PREFIX);
+                let mut command = redis::cmd("HDEL");
+                command.arg(name).arg(digest.hex()).query(&mut server.connection()).unwrap()
+            }
+        };
+        assert_eq!(removed, 1, "{digest:?} was there");
     }
 }
 

@@ -26,7 +26,11 @@ pub(super) struct SkillRow {
     pub(super) name: String,
     /// Its semantic version.
     pub(super) version: String,
-    pub(super) active_version: u64,
+    /// None as long as nobody has activated one.
+    pub(super) active_version: Option<u64>,
+    /// The version that waits for a publisher. A server that is older does not say.
+    #[serde(default)]
+    pub(super) pending_version: Option<u64>,
     pub(super) version_count: u64,
     pub(super) is_builtin: bool,
     pub(super) updated_at: Timestamp,
@@ -42,6 +46,9 @@ pub(super) struct VersionRow {
     pub(super) author: Option<String>,
     pub(super) created_by: String,
     pub(super) is_active: bool,
+    /// Whether it waits for a publisher. A server that is older does not say.
+    #[serde(default)]
+    pub(super) is_pending: bool,
     pub(super) tree_digest: String,
 }
 

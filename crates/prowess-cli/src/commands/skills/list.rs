@@ -22,11 +22,13 @@ pub(super) async fn skills(desk: &Desk, form: Form) -> anyhow::Result<Outcome> {
         anstream::eprintln!("No skills in the registry. `prowess skills push PATH` brings some.");
         return Ok(Outcome::Ok);
     }
-    let heads = ["ID", "ACTIVE", "VERSION", "VERSIONS", "UPDATED", "TITLE"];
+    let heads = ["ID", "ACTIVE", "WAITS", "VERSION", "VERSIONS", "UPDATED", "TITLE"];
+    let number = |number: Option<u64>| number.map_or("-".to_owned(), |it| it.to_string());
     let cells = |row: &SkillRow| {
         [
             safe_line(&row.id),
-            row.active_version.to_string(),
+            number(row.active_version),
+            number(row.pending_version),
             safe_line(&row.version),
             row.version_count.to_string(),
             minute(row.updated_at),
@@ -44,9 +46,13 @@ pub(super) async fn versions(desk: &Desk, skill: &SkillId, form: Form) -> anyhow
     }
     let heads = ["NUMBER", "VERSION", "MADE", "BY", "WHY"];
     let cells = |row: &VersionRow| {
-        let active = if row.is_active { "*" } else { "" };
+        let mark = match row {
+            VersionRow { is_active: true, .. } => "*",
+            VersionRow { is_pending: true, .. } => " waits",
+            _ => "",
+        };
         [
-            format!("{}{active}", row.version_number),
+            format!("{}{mark}", row.version_number),
             safe_line(&row.semantic_version),
             minute(row.created_at),
             safe_line(&row.created_by),

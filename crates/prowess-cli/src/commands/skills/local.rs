@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use prowess_catalog::SkillContents;
 use prowess_store::{
-    Activation, Actor, Expected, FileDiff, NewVersion, Origin, SameContent, SkillId, Version,
-    VersionError, VersionStore, compare,
+    Activation, Actor, Expected, FileDiff, NewVersion, Origin, SameContent, SkillId, VersionError,
+    VersionStore, VersionedSkill, compare,
 };
 
 use super::desk::{DeskError, Push, Pushed, SkillRow, VersionRow};
@@ -29,17 +29,30 @@ impl Local {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<SkillRow>, DeskError> {
-        let all = self.store.changes(None).await?.skills.into_iter().filter_map(|(_, it)| it);
-        let rows = all.map(|skill| SkillRow {
+        let all = self.store.changes(None).await?;
+        let used = all.skills.into_iter().filter_map(|(_, it)| it).map(|skill| SkillRow {
             id: skill.id.to_string(),
             name: skill.active.about.title,
             version: skill.active.about.semantic_version,
-            active_version: skill.active.number,
+            active_version: Some(skill.active.number),
+            pending_version: skill.pending,
             version_count: skill.version_count,
             is_builtin: skill.origin == Origin::BuiltIn,
             updated_at: skill.updated,
         });
-        Ok(rows.collect())
+        let waiting = all.waiting.into_iter().map(|skill| SkillRow {
+            id: skill.id.to_string(),
+            name: skill.version.about.title,
+            version: skill.version.about.semantic_version,
+            active_version: None,
+            pending_version: Some(skill.version.number),
+            version_count: skill.version_count,
+            is_builtin: skill.origin == Origin::BuiltIn,
+            updated_at: skill.updated,
+        });
+        let mut rows: Vec<SkillRow> = used.chain(waiting).collect();
+        rows.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(rows)
     }
 
     pub(super) async fn push(&self, push: Push) -> Result<Pushed, DeskError> {
@@ -63,17 +76,22 @@ impl Local {
         })
     }
 
-    /// The version that is used, if one is.
-    async fn active(&self, skill: &SkillId) -> Result<Option<Version>, DeskError> {
+    /// The skill, if a version of it is used.
+    async fn used(&self, skill: &SkillId) -> Result<Option<VersionedSkill>, DeskError> {
         match self.store.skill(skill).await {
-            Ok(skill) => Ok(Some(skill.active)),
+            Ok(skill) => Ok(Some(skill)),
             Err(VersionError::NoSkill(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
     pub(super) async fn versions(&self, skill: &SkillId) -> Result<Vec<VersionRow>, DeskError> {
-        let active = self.active(skill).await?.map(|active| active.number);
+        let used = self.used(skill).await?;
+        let active = used.as_ref().map(|skill| skill.active.number);
+        let pending = match used {
+            Some(skill) => skill.pending,
+            None => Some(self.store.head(skill).await?.1.number),
+        };
         let mut rows = Vec::new();
         loop {
             let page = self.store.versions(skill, rows.len() as u64, PAGE).await?;
@@ -83,9 +101,10 @@ impl Local {
                 semantic_version: version.about.semantic_version,
                 change_summary: version.change_summary,
                 created_at: version.created,
-                author: version.about.author,
+                author: Some(version.created_by.to_string()),
                 created_by: version.created_by.to_string(),
                 is_active: Some(version.number) == active,
+                is_pending: Some(version.number) == pending,
                 tree_digest: version.tree_digest.to_string(),
             }));
             if is_last {
@@ -99,10 +118,10 @@ impl Local {
         skill: &SkillId,
         version: Option<u64>,
     ) -> Result<(u64, SkillContents), DeskError> {
-        let (active, (_, waiting)) = (self.active(skill).await?, self.store.head(skill).await?);
+        let (used, (_, waiting)) = (self.used(skill).await?, self.store.head(skill).await?);
         let version = match version {
             Some(number) => self.store.version(skill, number).await?,
-            None => active.unwrap_or(waiting),
+            None => used.map_or(waiting, |skill| skill.active),
         };
         Ok((version.number, self.store.contents(&version).await?))
     }

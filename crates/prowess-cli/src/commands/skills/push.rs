@@ -1,5 +1,6 @@
 //! `prowess skills push`
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use prowess_catalog::{
     read_archive,
 };
 use prowess_format::{Code, Diagnostic, Level, Profile};
-use prowess_store::{DocumentError, SkillReading};
+use prowess_store::{DocumentError, SkillId, SkillReading};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, DeskError, Push, Pushed};
@@ -46,13 +47,16 @@ pub(super) async fn run(
     finder: &Finder,
 ) -> anyhow::Result<Outcome> {
     let limits = (finder.config.limits, finder.config.remote);
-    let (mut rows, mut refused) = (Vec::new(), 0_usize);
+    let mut all = Vec::new();
     for path in &arguments.paths {
-        for candidate in candidates(path, limits).await {
-            let row = push(desk, candidate, arguments).await?;
-            refused += usize::from(row["status"] == "refused");
-            rows.push(row);
-        }
+        all.extend(candidates(path, limits).await);
+    }
+    refuse_doubles(&mut all);
+    let (mut rows, mut refused) = (Vec::new(), 0_usize);
+    for candidate in all {
+        let row = push(desk, candidate, arguments).await?;
+        refused += usize::from(row["status"] == "refused");
+        rows.push(row);
     }
     if arguments.json {
         report::print_json(&json!({"skills": rows, "refused": refused}))?;
@@ -61,6 +65,27 @@ pub(super) async fn run(
         anstream::eprintln!("{refused} of {of} refused");
     }
     Ok(if refused > 0 { Outcome::Findings } else { Outcome::Ok })
+}
+
+/// Refuses skills that are there more than once under one id: which of them is meant nobody knows. The
+/// same place, named twice, is one.
+fn refuse_doubles(all: &mut Vec<Candidate>) {
+    let mut seen = HashSet::new();
+    all.retain(|candidate| candidate.contents.is_none() || seen.insert(candidate.place()));
+    let mut places: HashMap<SkillId, Vec<String>> = HashMap::new();
+    for (id, path) in all.iter().filter_map(|it| Some((it.id()?, &it.path))) {
+        places.entry(id).or_default().push(path.clone());
+    }
+    for candidate in all {
+        let Some(id) = candidate.id() else { continue };
+        let others = places.get(&id).into_iter().flatten().filter(|it| **it != candidate.path);
+        let others: Vec<&str> = others.map(String::as_str).collect();
+        if !others.is_empty() {
+            let message = format!("'{id}' is also in {}; push one of them", others.join(", "));
+            candidate.contents = None;
+            candidate.findings.push(Finding::plain("sent_twice", message, &candidate.path));
+        }
+    }
 }
 
 /// Pushes a skill if nothing is wrong with it, and says what came of it.
@@ -232,6 +257,16 @@ fn archived(path: &Path, limits: &RemoteLimits) -> Vec<Candidate> {
 }
 
 impl Candidate {
+    /// Where it is, by whichever way it was named.
+    fn place(&self) -> PathBuf {
+        fs::canonicalize(&self.path).unwrap_or_else(|_| PathBuf::from(&self.path))
+    }
+
+    /// The id of the skill that it is, if it is one.
+    fn id(&self) -> Option<SkillId> {
+        SkillReading::of(self.contents.as_ref()?).ok().map(|reading| reading.id)
+    }
+
     fn refused(path: &Path, code: &str, message: String) -> Self {
         let path = path.display().to_string();
         let findings = vec![Finding::plain(code, message, &path)];

@@ -4,6 +4,7 @@ mod body;
 mod configs;
 mod description;
 mod fields;
+mod files;
 mod hooks;
 mod metadata;
 mod name;
@@ -27,6 +28,7 @@ pub(crate) const ALL: &[Rule] = &[
     metadata::check,
     tools::check,
     configs::check,
+    files::check,
     hooks::check,
     portable::check,
     body::check,

@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::messages::{CallBody, MessageBody};
+use super::messages::{CallBody, MessageBody, PartBody};
 use super::{Place, existing};
 use crate::app::App;
 use crate::extract::{Json as Body, Path, Query};
 use crate::identity::Identity;
 use crate::problem::Problem;
 
-/// So many bytes the name of a tool has at most.
+/// So many characters the name of a tool has at most.
 const LONGEST_TOOL_NAME: usize = 256;
 
-/// The calls of one message of a model.
+/// The calls of one message of a model: in a list, in the message, or both.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCalls {
@@ -27,6 +27,7 @@ pub(super) struct NewCalls {
     /// What the model said with them: a text, or the whole message. Calls of a whole message come
     /// first.
     #[serde(default)]
+    #[schema(value_type = Option<SaidBody>)]
     message: Option<Said>,
     /// The conversation as the model sees it, so that text that is gone is given again.
     #[serde(default)]
@@ -34,13 +35,41 @@ pub(super) struct NewCalls {
 }
 
 /// What a model said.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Said {
     /// A text.
     Text(String),
     /// A whole message.
     Message(MessageBody),
+}
+
+/// What a model said.
+#[derive(Debug, ToSchema)]
+#[schema(as = Said)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "it describes Said")]
+enum SaidBody {
+    /// A text.
+    Text(String),
+    /// A whole message.
+    Message(ModelMessage),
+}
+
+/// A message of a model.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it describes Said")]
+struct ModelMessage {
+    role: ModelRole,
+    parts: Vec<PartBody>,
+}
+
+/// The role of a model.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code, reason = "it describes Said")]
+enum ModelRole {
+    Assistant,
 }
 
 /// What came of a call.
@@ -140,8 +169,9 @@ fn step(new: NewCalls, most: usize) -> Result<Step, Problem> {
         let message = format!("there are {count} calls; at most {most} are taken (max_calls)");
         return Err(Problem::invalid(&["body", "calls"], message));
     }
-    if let Some(at) = message.tool_calls().position(|call| call.name.len() > LONGEST_TOOL_NAME) {
-        let message = format!("the name of a tool has at most {LONGEST_TOOL_NAME} bytes");
+    let is_long = |call: &ToolCall| call.name.chars().count() > LONGEST_TOOL_NAME;
+    if let Some(at) = message.tool_calls().position(is_long) {
+        let message = format!("the name of a tool has at most {LONGEST_TOOL_NAME} characters");
         return Err(Problem::invalid(&["body", "calls", &at.to_string(), "name"], message));
     }
     let step = Step::of(message);
@@ -168,9 +198,9 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_as_long_as_it_may_be_and_not_one_byte_longer() {
-        let named = |bytes: usize| {
-            let name = "n".repeat(bytes);
+    fn a_name_is_as_long_as_it_may_be_and_not_one_character_longer() {
+        let named = |characters: usize| {
+            let name = "ñ".repeat(characters);
             of(&format!(r#"{{"calls": [{{"name": "a"}}, {{"name": "{name}"}}]}}"#), 9)
         };
         assert!(named(LONGEST_TOOL_NAME).is_ok());

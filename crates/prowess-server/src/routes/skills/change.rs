@@ -135,7 +135,11 @@ pub(super) struct Updated {
 }
 
 /// Makes a new version of a skill with some fields changed; what is not named stays. The role editor
-/// is needed, and `If-Match`. What `GET` says beyond that may stand there, and is passed over.
+/// is needed, and `If-Match`: the change is made to the version that was read with this ETag. What
+/// will wait while a version waits already is made to that one: `GET` with `status=waiting` gives it
+/// and its ETag, and any other one is answered with 412 (`something_waits`). `*` means the version
+/// that is used, or for what will wait the one that waits. What `GET` says beyond that may stand
+/// there, and is passed over.
 #[utoipa::path(
     put, path = "/skills/{skill_id}", tag = "skills", operation_id = "update_skill",
     params(
@@ -146,7 +150,7 @@ pub(super) struct Updated {
     request_body = DocumentChange,
     responses(
         (status = 200, body = Updated, headers(("ETag" = String))),
-        (status = 412, description = "It was changed meanwhile", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "It was changed meanwhile, or another version waits already", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The document is invalid: details say where", body = Problem, content_type = "application/problem+json"),
         (status = 428, description = "There is no If-Match", body = Problem, content_type = "application/problem+json"),
     )
@@ -167,15 +171,18 @@ pub(super) async fn update(
     }
     let change = Arc::new(change);
     let condition = IfMatch::of(&headers)?;
-    let mut base = base(&app, &id, activation).await?;
+    let mut base = base(&app, &id, activation, &condition).await?;
     let condition = condition.required()?;
     for _ in 0..ATTEMPTS {
+        // What is wrong whatever is there is told first.
+        let mut new = base.changed(&app, &identity, &change).await?;
         let expected = base.expected(&condition)?;
-        match base.changed(&app, &identity, &change, activation).await {
+        new.activation = activation;
+        match app.append(new).await {
             Ok(appended) => return answer(&app, appended).await,
             // What fits any state is tried on the one that is there now.
             Err(problem) if problem.status() == 412 && expected == Expected::Present => {
-                base = self::base(&app, &id, activation).await?;
+                base = self::base(&app, &id, activation, &condition).await?;
             }
             Err(problem) => return Err(problem),
         }
@@ -189,24 +196,35 @@ struct Base {
     revision: u64,
     etag: HeaderValue,
     version: Version,
+    /// The tag of the version that is used, if this is one that waits beside it.
+    used: Option<HeaderValue>,
 }
 
-/// What a change is made to: the version that is used; what will wait is made to the one that waits
-/// already, if one does, so that it is not lost.
-async fn base(app: &App, id: &str, activation: Activation) -> Result<Base, Problem> {
+/// What a change is made to: the version that is used, or the one that waits if its tag is named.
+/// What will wait is made to the one that waits already, if one does, so that it is not lost.
+async fn base(
+    app: &App,
+    id: &str,
+    activation: Activation,
+    condition: &IfMatch,
+) -> Result<Base, Problem> {
     app.refresh().await?;
-    let store = app.registry().store();
     let known: SkillId = id.parse().map_err(|_| no_skill(id))?;
-    let Some(shelved) = app.registry().get(id) else {
-        let (revision, version) = store.head(&known).await?;
-        return Ok(Base { revision, etag: etag(revision, version.tree_digest), version });
+    let head = async || {
+        let (revision, version) = app.registry().store().head(&known).await?;
+        let etag = etag(revision, version.tree_digest);
+        Ok::<_, Problem>(Base { revision, etag, version, used: None })
     };
+    let Some(shelved) = app.registry().get(id) else { return head().await };
     let skill = &shelved.skill;
-    let version = match activation {
-        Activation::Now => skill.active.clone(),
-        Activation::Later => store.head(&known).await?.1,
-    };
-    Ok(Base { revision: skill.revision, etag: etag_of(skill), version })
+    let used = etag_of(skill);
+    if skill.pending.is_some() {
+        let head = head().await?;
+        if activation == Activation::Later || condition.names(&head.etag) {
+            return Ok(Base { used: Some(used), ..head });
+        }
+    }
+    Ok(Base { revision: skill.revision, etag: used, version: skill.active.clone(), used: None })
 }
 
 /// About how many bytes a change has.
@@ -218,16 +236,20 @@ fn change_size(change: &DocumentChange) -> usize {
 
 impl Base {
     fn expected(&self, condition: &IfMatch) -> Result<Expected, Problem> {
+        let is_other = |used: &HeaderValue| condition.names(used) && !condition.names(&self.etag);
+        if self.used.as_ref().is_some_and(is_other) {
+            return Err(something_waits(&self.version));
+        }
         condition.expected(&self.version.skill, self.revision, &self.etag)
     }
 
+    /// The version that a change makes of it.
     async fn changed(
         &self,
         app: &App,
         identity: &Identity,
         change: &Arc<DocumentChange>,
-        activation: Activation,
-    ) -> Result<Appended, Problem> {
+    ) -> Result<NewVersion, Problem> {
         let id = self.version.skill.clone();
         let summary = change.change_summary.clone();
         let contents = app.registry().store().contents(&self.version).await?;
@@ -238,22 +260,28 @@ impl Base {
             Ok::<_, DocumentError>((id, contents, about))
         });
         let (id, contents, about) = applied.await??;
-        let mut new = NewVersion::new(id, contents.into(), about, identity.actor.clone())
+        Ok(NewVersion::new(id, contents.into(), about, identity.actor.clone())
             .expecting(Expected::Revision(self.revision))
-            .because(summary);
-        new.activation = activation;
-        app.append(new).await
+            .because(summary))
     }
+}
+
+/// Whoever goes on with the version that is used would lose what waits.
+fn something_waits(pending: &Version) -> Problem {
+    let (skill, number) = (&pending.skill, pending.number);
+    let message = format!(
+        "version {number} of '{skill}' waits for a publisher already: go on with that one, GET \
+         /api/v1/skills/{skill}?status=waiting gives it and its ETag"
+    );
+    Problem::new(412, "something_waits", message)
 }
 
 async fn answer(app: &App, appended: Appended) -> Result<Response, Problem> {
     let Appended { skill, revision, version, .. } = appended;
     let place = format!("/api/v1/skills/{}/versions/{}", version.skill, version.number);
     let place = HeaderValue::from_str(&place).map_err(Problem::broken)?;
-    let tag = match &skill {
-        Some(skill) => etag_of(skill),
-        None => etag(revision, version.tree_digest),
-    };
+    // Of what is answered, so that whoever made it can go on with it.
+    let tag = etag(revision, version.tree_digest);
     let contents = Arc::new(app.registry().store().contents(&version).await?);
     let files = Arc::clone(&contents);
     let reading = heavy(contents.bytes(), move || SkillReading::of(&files)).await??;
@@ -335,7 +363,7 @@ pub(in crate::routes) async fn meant(
     headers: &HeaderMap,
 ) -> Result<(SkillId, Expected), Problem> {
     let condition = IfMatch::of(headers)?;
-    let base = base(app, id, Activation::Now).await?;
+    let base = base(app, id, Activation::Now, &condition).await?;
     let expected = base.expected(&condition)?;
     Ok((base.version.skill, expected))
 }

@@ -21,6 +21,7 @@ pub(in crate::routes) const DOCUMENT_EXTRA: &[&str] = &[
     "created_at",
     "updated_at",
     "findings",
+    "pending_version",
     "change_summary",
 ];
 /// What it has beyond a change, besides `id`. It is passed over.

@@ -1,11 +1,12 @@
 //! Which skills there are.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use prowess_store::{Origin, SkillQuery};
+use prowess_store::{OnShelf, Origin, Role, SkillQuery, SkillStatus};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -13,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::shown::SkillSummary;
 use crate::app::App;
 use crate::extract::Query;
+use crate::identity::Identity;
 use crate::problem::Problem;
 
 /// So many skills are listed unless somebody says otherwise.
@@ -35,6 +37,10 @@ pub(super) struct Which {
     /// Only `builtin` or only `custom` ones.
     #[param(inline)]
     origin: Option<WhichOrigin>,
+    /// Only those of which a version is `used`, or only those of which one is `waiting` for a
+    /// publisher (the role editor is needed). Without it, all that whoever asks may see.
+    #[param(inline)]
+    status: Option<WhichStatus>,
     /// At most so many: 1 to 500, 100 without it.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
@@ -51,6 +57,26 @@ enum WhichOrigin {
     Custom,
 }
 
+/// Whether skills are used, or wait.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WhichStatus {
+    Used,
+    Waiting,
+}
+
+/// Which skills somebody is shown.
+fn status(asked: Option<WhichStatus>, identity: &Identity) -> Result<SkillStatus, Problem> {
+    Ok(match asked {
+        Some(WhichStatus::Waiting) => {
+            identity.require(Role::Editor)?;
+            SkillStatus::Waiting
+        }
+        None if identity.sees_what_waits() => SkillStatus::Any,
+        _ => SkillStatus::Used,
+    })
+}
+
 /// A part of the skills.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "the schema of what is written below")]
@@ -62,13 +88,15 @@ pub(super) struct SkillList {
     next_cursor: Option<String>,
 }
 
-/// The skills of the registry, in the order of their ids.
+/// The skills of the registry, in the order of their ids. Those of which no version is used yet are
+/// among them for those who make versions; they have no `active_version`.
 #[utoipa::path(
     get, path = "/skills", tag = "skills", operation_id = "list_skills", params(Which),
     responses((status = 200, body = SkillList))
 )]
 pub(super) async fn list(
     State(app): State<App>,
+    identity: Identity,
     Query(which): Query<Which>,
 ) -> Result<impl IntoResponse, Problem> {
     let limit = which.limit.unwrap_or(DEFAULT_PAGE);
@@ -87,21 +115,33 @@ pub(super) async fn list(
             WhichOrigin::Builtin => Origin::BuiltIn,
             WhichOrigin::Custom => Origin::Custom,
         }),
+        status: status(which.status, &identity)?,
         after: which.cursor,
         limit,
     };
     let registry = app.known_registry()?;
     let page = registry.find(&query);
-    let last = app.last_loads().of(&page.skills, app.usage().as_ref()).await?;
+    let used = page.skills.iter().filter_map(|it| match it {
+        OnShelf::Used(shelved) => Some(Arc::clone(shelved)),
+        OnShelf::Waiting(_) => None,
+    });
+    let used: Vec<_> = used.collect();
+    let mut last = app.last_loads().of(&used, app.usage().as_ref()).await?.into_iter();
     let next_cursor = page.skills.last().filter(|_| page.has_more);
-    let next_cursor = json!(next_cursor.map(|it| it.skill.id.as_str()));
+    let next_cursor = json!(next_cursor.map(|it| it.id().as_str()));
     let mut text = String::with_capacity(64 + 512 * page.skills.len());
     text.push_str("{\"skills\":[");
-    for (at, (skill, last)) in page.skills.iter().zip(last).enumerate() {
+    for (at, skill) in page.skills.iter().enumerate() {
         if at > 0 {
             text.push(',');
         }
-        SkillSummary::write(&mut text, skill, last)?;
+        match skill {
+            OnShelf::Used(shelved) => {
+                let pending = shelved.skill.pending.filter(|_| identity.sees_what_waits());
+                SkillSummary::write(&mut text, shelved, pending, last.next().flatten())?;
+            }
+            OnShelf::Waiting(waiting) => SkillSummary::write_waiting(&mut text, waiting)?,
+        }
     }
     let total = page.total;
     write!(text, "],\"total\":{total},\"next_cursor\":{next_cursor}}}").map_err(Problem::broken)?;

@@ -10,7 +10,7 @@ mod shown;
 
 use std::sync::Arc;
 
-use prowess_store::{Role, Shelved, SkillId, Version, VersionError};
+use prowess_store::{Shelved, SkillId, Version, VersionError, WaitingSkill};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -32,6 +32,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(change::reset))
         .routes(routes!(read::resources))
         .routes(routes!(read::resource))
+        .route(
+            "/skills/{skill_id}/resources/{resource_name}/{*rest}",
+            axum::routing::get(read::resource_in_folder),
+        )
 }
 
 /// A skill that is there. Another process may just have made it.
@@ -46,42 +50,67 @@ pub(super) async fn existing(app: &App, id: &str) -> Result<Arc<Shelved>, Proble
 
 /// A skill as somebody sees it.
 pub(super) enum Seen {
-    /// One of its versions is used.
+    /// One of its versions is used, by somebody who sees all of them.
     Used(Arc<Shelved>),
-    /// None is: this one waits for that, at this revision of the skill.
-    Waiting(u64, Box<Version>),
+    /// One is used; the later ones wait or were taken back, and are not for whoever asks.
+    UsedOnly(Arc<Shelved>),
+    /// None is used: one waits for that.
+    Waiting(Arc<WaitingSkill>),
 }
 
 /// A skill that is there for whoever asks. One that waits is there for those who make versions.
 pub(super) async fn seen(app: &App, id: &str, identity: &Identity) -> Result<Seen, Problem> {
-    let problem = match existing(app, id).await {
-        Ok(shelved) => return Ok(Seen::Used(shelved)),
-        Err(problem) => problem,
-    };
-    let Ok(skill) = id.parse::<SkillId>() else { return Err(problem) };
-    if problem.status() != 404 || identity.role < Role::Editor {
-        return Err(problem);
-    }
-    match app.registry().store().head(&skill).await {
-        Ok((revision, version)) => Ok(Seen::Waiting(revision, version.into())),
-        Err(error @ VersionError::Unavailable(_)) => Err(error.into()),
-        Err(_) => Err(problem),
+    let sees_all = identity.sees_what_waits();
+    match existing(app, id).await {
+        Ok(shelved) if sees_all => Ok(Seen::Used(shelved)),
+        Ok(shelved) => Ok(Seen::UsedOnly(shelved)),
+        Err(problem) => {
+            let waiting = app.registry().waiting(id).filter(|_| sees_all);
+            waiting.map(Seen::Waiting).ok_or(problem)
+        }
     }
 }
 
 impl Seen {
     pub(super) fn id(&self) -> &SkillId {
         match self {
-            Self::Used(shelved) => &shelved.skill.id,
-            Self::Waiting(_, version) => &version.skill,
+            Self::Used(shelved) | Self::UsedOnly(shelved) => &shelved.skill.id,
+            Self::Waiting(waiting) => &waiting.id,
         }
     }
 
     /// The number of the version that is used, if one is.
     pub(super) fn active(&self) -> Option<u64> {
         match self {
-            Self::Used(shelved) => Some(shelved.skill.active.number),
-            Self::Waiting(..) => None,
+            Self::Used(shelved) | Self::UsedOnly(shelved) => Some(shelved.skill.active.number),
+            Self::Waiting(_) => None,
+        }
+    }
+
+    /// The number of the version that waits, if one does and whoever asks sees it.
+    pub(super) fn pending(&self) -> Option<u64> {
+        match self {
+            Self::Used(shelved) => shelved.skill.pending,
+            Self::UsedOnly(_) => None,
+            Self::Waiting(waiting) => Some(waiting.version.number),
+        }
+    }
+
+    /// Whether whoever asks sees the version of this number, if there is one.
+    pub(super) fn sees(&self, number: u64) -> bool {
+        match self {
+            Self::UsedOnly(shelved) => number <= shelved.skill.active.number,
+            Self::Used(_) | Self::Waiting(_) => true,
+        }
+    }
+
+    /// How many of the newest versions whoever asks does not see.
+    pub(super) fn hidden(&self) -> u64 {
+        match self {
+            Self::UsedOnly(shelved) => {
+                shelved.skill.newest().saturating_sub(shelved.skill.active.number)
+            }
+            Self::Used(_) | Self::Waiting(_) => 0,
         }
     }
 
@@ -92,11 +121,16 @@ impl Seen {
         number: Option<Whole>,
     ) -> Result<Version, Problem> {
         match (number, self) {
+            (Some(Whole(number)), _) if !self.sees(number) => {
+                Err(VersionError::NoVersion { skill: self.id().clone(), number }.into())
+            }
             (Some(Whole(number)), _) => {
                 Ok(app.registry().store().version(self.id(), number).await?)
             }
-            (None, Self::Used(shelved)) => Ok(shelved.skill.active.clone()),
-            (None, Self::Waiting(_, version)) => Ok((**version).clone()),
+            (None, Self::Used(shelved) | Self::UsedOnly(shelved)) => {
+                Ok(shelved.skill.active.clone())
+            }
+            (None, Self::Waiting(waiting)) => Ok(waiting.version.clone()),
         }
     }
 }

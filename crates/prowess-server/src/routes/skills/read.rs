@@ -1,18 +1,23 @@
 //! A skill, and its files.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use prowess_catalog::ResourcePath;
 use prowess_store::{
-    DocumentFile, DocumentResource, Encoding, SkillDocument, UsageKind, Version, VersionSource,
+    DocumentFile, DocumentResource, Encoding, Role, Shelved, SkillDocument, UsageKind, Version,
+    VersionError, VersionSource,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::asked::resource_text;
+use super::list::WhichStatus;
 use super::load::{Asker, counted};
 use super::{Seen, SkillInfo, seen};
 use crate::app::App;
@@ -28,10 +33,11 @@ pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 
 /// Everything about a skill: fields, text, files, tools. The ETag is what `If-Match` takes. Of a skill
 /// that waits for a publisher, those who make versions see the one that waits; `active_version` is
-/// `null` then.
+/// `null` then. If a version waits while another one is used, `pending_version` tells them, and
+/// `status=waiting` gives them that one, with an ETag of its own.
 #[utoipa::path(
     get, path = "/skills/{skill_id}", tag = "skills", operation_id = "get_skill",
-    params(("skill_id" = String, Path, description = "The id of the skill")),
+    params(("skill_id" = String, Path, description = "The id of the skill"), UsedOrWaiting),
     responses(
         (status = 200, body = SkillInfo, headers(("ETag" = String))),
         (status = 304, description = "It is what `If-None-Match` says"),
@@ -41,27 +47,75 @@ pub(super) async fn get(
     State(app): State<App>,
     identity: Identity,
     Path(id): Path<String>,
+    Query(UsedOrWaiting { status }): Query<UsedOrWaiting>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (tag, info) = match seen(&app, &id, &identity).await? {
-        Seen::Used(shelved) => {
+    if let Some(WhichStatus::Waiting) = status {
+        identity.require(Role::Editor)?;
+    }
+    let (tag, info) = match (seen(&app, &id, &identity).await?, status) {
+        (Seen::Waiting(waiting), Some(WhichStatus::Used)) => {
+            return Err(VersionError::NoSkill(waiting.id.clone()).into());
+        }
+        (Seen::Waiting(waiting), _) => {
+            let tag = etag(waiting.revision, waiting.version.tree_digest);
+            let version = waiting.version.clone();
+            let made = move |document| SkillInfo::waiting(&waiting, document);
+            (tag, info(&app, &version, made).await?)
+        }
+        (Seen::Used(shelved) | Seen::UsedOnly(shelved), Some(WhichStatus::Waiting)) => {
+            pending(&app, shelved).await?
+        }
+        (Seen::Used(shelved), _) => {
+            let ready = app.prepared(&shelved).await?;
+            let info = SkillInfo::with_pending(&ready.info, shelved.skill.pending)?;
+            (ready.etag.clone(), info)
+        }
+        (Seen::UsedOnly(shelved), _) => {
             let ready = app.prepared(&shelved).await?;
             (ready.etag.clone(), ready.info.clone())
-        }
-        Seen::Waiting(revision, version) => {
-            let tag = etag(revision, version.tree_digest);
-            let contents = app.registry().store().contents(&version).await?;
-            let info = heavy(contents.bytes(), move || {
-                let info = SkillInfo::new(None, revision, &version, SkillDocument::of(&contents)?);
-                serde_json::to_vec(&info).map_err(Problem::broken)
-            });
-            (tag, info.await??.into())
         }
     };
     if is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
     }
     Ok(([(CONTENT_TYPE, JSON), (ETAG, tag)], info).into_response())
+}
+
+/// Which version of a skill is given.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct UsedOrWaiting {
+    /// The version that is `used`, or the one that is `waiting` for a publisher (the role editor is
+    /// needed). Without it the one that is used, or where none is, the one that waits.
+    #[param(inline)]
+    status: Option<WhichStatus>,
+}
+
+/// The version of a skill that waits beside the one that is used, and its tag.
+async fn pending(app: &App, shelved: Arc<Shelved>) -> Result<(HeaderValue, Bytes), Problem> {
+    let (revision, version) = app.registry().store().head(&shelved.skill.id).await?;
+    if version.number == shelved.skill.active.number {
+        let message = format!("no version of '{}' waits for a publisher", shelved.skill.id);
+        return Err(Problem::new(404, "nothing_waits", message));
+    }
+    let tag = etag(revision, version.tree_digest);
+    let one = version.clone();
+    let made = move |document| SkillInfo::new(Some(&shelved.skill), revision, &one, document);
+    Ok((tag, info(app, &version, made).await?))
+}
+
+/// What there is to say of a version, made of its document.
+async fn info(
+    app: &App,
+    version: &Version,
+    made: impl FnOnce(SkillDocument) -> SkillInfo + Send + 'static,
+) -> Result<Bytes, Problem> {
+    let contents = app.registry().store().contents(version).await?;
+    let info = heavy(contents.bytes(), move || {
+        serde_json::to_vec(&made(SkillDocument::of(&contents)?)).map_err(Problem::broken)
+    });
+    Ok(info.await??.into())
 }
 
 /// The files of a skill.
@@ -156,7 +210,7 @@ pub(super) struct ResourceContent {
     operation_id = "get_resource",
     params(
         ("skill_id" = String, Path, description = "The id of the skill"),
-        ("resource_name" = String, Path, description = "The name of the resource, or its path with `/` as `%2F`"),
+        ("resource_name" = String, Path, description = "The name of the resource, or its path; `/` in it stands as it is or as `%2F`"),
         WhichVersion, Asker
     ),
     responses(
@@ -172,8 +226,30 @@ pub(super) async fn resource(
     Query(which): Query<WhichVersion>,
     Query(asker): Query<Asker>,
 ) -> Result<Response, Problem> {
+    give(&app, &identity, id, name, &which, &asker).await
+}
+
+/// The same for a path whose folders stand in the address. A description has no word for that.
+pub(super) async fn resource_in_folder(
+    State(app): State<App>,
+    identity: Identity,
+    Path((id, folder, rest)): Path<(String, String, String)>,
+    Query(which): Query<WhichVersion>,
+    Query(asker): Query<Asker>,
+) -> Result<Response, Problem> {
+    give(&app, &identity, id, format!("{folder}/{rest}"), &which, &asker).await
+}
+
+async fn give(
+    app: &App,
+    identity: &Identity,
+    id: String,
+    name: String,
+    which: &WhichVersion,
+    asker: &Asker,
+) -> Result<Response, Problem> {
     asker.check()?;
-    let (version, document) = document(&app, &identity, &id, &which).await?;
+    let (version, document) = document(app, identity, &id, which).await?;
     let version_number = version.number;
     let (path, content, encoding) = match found(&document, &name) {
         Found::File(DocumentFile { path, encoding, .. }, content) => {
@@ -186,14 +262,14 @@ pub(super) async fn resource(
             let skill =
                 heavy(contents.bytes(), move || VersionSource::skill_of(&id, &contents)).await?;
             let skill = skill.ok_or_else(|| unknown(&name, &document))?;
-            let text = resource_text(&app, &identity, &asker, skill, name.clone()).await?;
+            let text = resource_text(app, identity, asker, skill, name.clone()).await?;
             (None, text, Encoding::default())
         }
         Found::Nothing => return Err(unknown(&name, &document)),
     };
     let bytes = content.len();
     let given = (bytes as u64, content.as_str());
-    counted(&app, &identity, UsageKind::Detail, &id, version_number, &asker, given).await?;
+    counted(app, identity, UsageKind::Detail, &id, version_number, asker, given).await?;
     let (skill_id, resource_name) = (id, name);
     let resource =
         ResourceContent { skill_id, resource_name, version_number, path, content, encoding };

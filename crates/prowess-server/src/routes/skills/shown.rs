@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use prowess_store::{
     DocumentFile, DocumentResource, DocumentServer, DocumentTool, Origin, Shelved, SkillDocument,
-    Version, VersionedSkill,
+    Version, VersionedSkill, WaitingSkill,
 };
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::problem::Problem;
@@ -24,21 +26,24 @@ pub(super) struct SkillSummary {
     version: String,
     author: Option<String>,
     is_builtin: bool,
-    /// The number of the version that is used.
-    active_version: u64,
+    /// The number of the version that is used; none as long as nobody has activated one.
+    active_version: Option<u64>,
     version_count: u64,
     tool_count: usize,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
-    /// When it was loaded last. The last one, so that everything before can be kept ready.
+    /// The number of the version that waits for a publisher, if one does and whoever asks makes
+    /// versions.
+    pending_version: Option<u64>,
+    /// When it was loaded last. The last two, so that everything before can be kept ready.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_used: Option<Timestamp>,
 }
 
 impl SkillSummary {
-    fn new(skill: &VersionedSkill, last_used: Option<Timestamp>) -> Self {
+    fn new(skill: &VersionedSkill) -> Self {
         let about = &skill.active.about;
         Self {
             id: skill.id.to_string(),
@@ -48,12 +53,33 @@ impl SkillSummary {
             version: about.semantic_version.clone(),
             author: about.author.clone(),
             is_builtin: skill.origin == Origin::BuiltIn,
-            active_version: skill.active.number,
+            active_version: Some(skill.active.number),
             version_count: skill.version_count,
             tool_count: about.tool_count,
             created_at: skill.created,
             updated_at: skill.updated,
-            last_used,
+            pending_version: None,
+            last_used: None,
+        }
+    }
+
+    fn waiting(skill: &WaitingSkill) -> Self {
+        let about = &skill.version.about;
+        Self {
+            id: skill.id.to_string(),
+            name: about.title.clone(),
+            description: about.description.clone(),
+            category: about.category.clone(),
+            version: about.semantic_version.clone(),
+            author: about.author.clone(),
+            is_builtin: skill.origin == Origin::BuiltIn,
+            active_version: None,
+            version_count: skill.version_count,
+            tool_count: about.tool_count,
+            created_at: skill.created,
+            updated_at: skill.updated,
+            pending_version: Some(skill.version.number),
+            last_used: None,
         }
     }
 
@@ -61,21 +87,29 @@ impl SkillSummary {
     pub(super) fn write(
         text: &mut String,
         shelved: &Shelved,
+        pending: Option<u64>,
         last_used: Option<Timestamp>,
     ) -> Result<(), Problem> {
-        let unused = |skill: &VersionedSkill| {
-            serde_json::to_string(&Self::new(skill, None)).unwrap_or_default()
-        };
+        let unused =
+            |skill: &VersionedSkill| serde_json::to_string(&Self::new(skill)).unwrap_or_default();
         let row = shelved.row(unused);
         let beginning = row
-            .strip_suffix("null}")
+            .strip_suffix("null,\"last_used\":null}")
             .ok_or_else(|| Problem::broken("a skill has no row in lists"))?;
         text.push_str(beginning);
+        let pending = json!(pending);
         let end = match last_used {
-            Some(time) => write!(text, "\"{time}\"}}"),
-            None => write!(text, "null}}"),
+            Some(time) => write!(text, "{pending},\"last_used\":\"{time}\"}}"),
+            None => write!(text, "{pending},\"last_used\":null}}"),
         };
         end.map_err(Problem::broken)
+    }
+
+    /// Appends the text of a summary of a skill of which no version is used.
+    pub(super) fn write_waiting(text: &mut String, skill: &WaitingSkill) -> Result<(), Problem> {
+        let summary = serde_json::to_string(&Self::waiting(skill)).map_err(Problem::broken)?;
+        text.push_str(&summary);
+        Ok(())
     }
 }
 
@@ -117,12 +151,28 @@ pub(crate) struct SkillInfo {
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
+    /// The number of the version that waits for a publisher, if one does and whoever asks makes
+    /// versions. The last one, so that everything before can be kept ready.
+    pending_version: Option<u64>,
 }
 
 impl SkillInfo {
-    /// A skill as it is used.
+    /// A skill as it is used, for those who do not see what waits.
     pub(crate) fn active(skill: &VersionedSkill, document: SkillDocument) -> Self {
-        Self::new(Some(skill), skill.revision, &skill.active, document)
+        let info = Self::new(Some(skill), skill.revision, &skill.active, document);
+        Self { pending_version: None, ..info }
+    }
+
+    /// A skill of which no version is used yet.
+    pub(super) fn waiting(skill: &WaitingSkill, document: SkillDocument) -> Self {
+        let info = Self::new(None, skill.revision, &skill.version, document);
+        Self {
+            is_builtin: skill.origin == Origin::BuiltIn,
+            version_count: skill.version_count,
+            created_at: skill.created,
+            updated_at: skill.updated,
+            ..info
+        }
     }
 
     /// A version of a skill, which may be used or not.
@@ -156,6 +206,16 @@ impl SkillInfo {
             change_summary: version.change_summary.clone(),
             created_at: skill.map_or(version.created, |skill| skill.created),
             updated_at: skill.map_or(version.created, |skill| skill.updated),
+            pending_version: skill.map_or(Some(version.number), |skill| skill.pending),
         }
+    }
+
+    /// A skill in which nothing waits, and its version, as those see it for whom this one does.
+    pub(super) fn with_pending(info: &Bytes, pending: Option<u64>) -> Result<Bytes, Problem> {
+        let Some(number) = pending else { return Ok(info.clone()) };
+        let beginning = info
+            .strip_suffix(b"null}")
+            .ok_or_else(|| Problem::broken("what is ready of a skill does not end as it should"))?;
+        Ok([beginning, number.to_string().as_bytes(), b"}"].concat().into())
     }
 }

@@ -6,15 +6,16 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use prowess_catalog::SkillContents;
+use prowess_catalog::{ContentFile, SkillContents};
+use prowess_format::{Code, Diagnostic, Level};
 use prowess_store::{
-    Activation, CHANGE_SUMMARY_CHARS, DOCUMENT_BYTES, Expected, NewVersion, SameContent,
-    SkillReading, VersionError,
+    Activation, CHANGE_SUMMARY_CHARS, DOCUMENT_BYTES, Expected, NewVersion, SKILL_FILE,
+    SameContent, SkillId, SkillReading, Version, VersionError,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::receive::{ImportBody, ImportForm, MOST_SKILLS, Sent, receive};
+use super::receive::{Extent, ImportBody, ImportForm, MOST_SKILLS, Sent, receive};
 use crate::app::App;
 use crate::extract::{Flag, Query};
 use crate::heavy::heavy;
@@ -77,6 +78,13 @@ pub(super) enum Conflict {
     Replace,
 }
 
+impl Conflict {
+    /// Whether what is imported becomes a version of a skill that is there.
+    fn is_version(self) -> bool {
+        matches!(self, Self::Version | Self::NewVersion | Self::Overwrite | Self::Replace)
+    }
+}
+
 /// What came of a skill.
 #[derive(Debug, Serialize, ToSchema)]
 struct ImportedSkill {
@@ -106,8 +114,9 @@ pub(super) struct ImportReport {
 
 /// Imports skills: a `SKILL.md` (`text/markdown`, or `content` in JSON), an archive with one or more
 /// skills (zip, tar, tar.gz; also as a file of `multipart/form-data`), or what is at a `url` now. All
-/// of them or none are taken. The role editor is needed. How may stand in the address, in the JSON or
-/// in the form; what stands in the address counts.
+/// of them or none are taken. A text alone replaces the `SKILL.md` of a skill that is there; the other
+/// files of the version that it goes on from stay, with a finding. The role editor is needed. How may
+/// stand in the address, in the JSON or in the form; what stands in the address counts.
 #[utoipa::path(
     post, path = "/skills/import", tag = "skills", operation_id = "import_skills",
     params(How),
@@ -137,13 +146,17 @@ pub(super) async fn import(
     let (is_dry, conflict) = (how.dry_run.unwrap_or_default().0, how.conflict.unwrap_or_default());
     let Sent { skills, findings, change_summary, .. } = sent;
     check_summary(change_summary.as_deref())?;
-    let skills = read_all(&app, skills, &findings).await?;
+    let skills = read_all(skills, &findings).await?;
     for _ in 0..ATTEMPTS {
-        let mut planned = Vec::with_capacity(skills.len());
+        let (mut whole, mut planned, mut told) = (Vec::new(), Vec::new(), Vec::new());
         app.refresh().await?;
         for skill in &skills {
+            let skill = skill.whole(&app, conflict, activation).await?;
             planned.push(skill.planned(&app, conflict).await?);
+            told.push(finding::findings(&app, &skill.reading, &skill.contents).await?);
+            whole.push(skill);
         }
+        let skills = whole;
         let mut new_versions = Vec::new();
         for (skill, status) in skills.iter().zip(&planned) {
             if !is_dry && *status != "skipped" {
@@ -153,14 +166,16 @@ pub(super) async fn import(
         }
         let appended = match app.append_all(new_versions).await {
             Ok(appended) => appended,
-            // Somebody has just made one of them.
+            // Somebody has just made one of them, or changed what a text goes on from.
             Err(problem) if conflict == Conflict::Skip && problem.code() == "skill_exists" => {
                 continue;
             }
+            Err(problem) if problem.code() == "stale" => continue,
             Err(problem) => return Err(problem),
         };
+        let told = skills.iter().zip(&planned).zip(told);
         let mut shown: Vec<_> =
-            skills.iter().zip(&planned).map(|(skill, status)| skill.shown(status)).collect();
+            told.map(|((skill, status), findings)| skill.shown(status, findings)).collect();
         let taken = shown.iter_mut().filter(|it| it.status != "skipped");
         for (shown, appended) in taken.zip(appended) {
             shown.version_number = Some(appended.version.number);
@@ -195,16 +210,18 @@ fn reported(is_dry: bool, skills: Vec<ImportedSkill>, findings: Vec<Finding>) ->
 }
 
 /// A skill that is imported.
+#[derive(Clone)]
 struct Read {
     reading: SkillReading,
     contents: Arc<SkillContents>,
-    findings: Vec<Finding>,
+    extent: Extent,
+    /// The revision of the skill whose files were kept, if some were.
+    revision: Option<u64>,
 }
 
 /// Reads what was sent, if every skill in it is one, and another one than the others.
 async fn read_all(
-    app: &App,
-    sent: Vec<SkillContents>,
+    sent: Vec<(SkillContents, Extent)>,
     findings: &[Finding],
 ) -> Result<Vec<Read>, Problem> {
     if sent.len() > MOST_SKILLS {
@@ -212,17 +229,13 @@ async fn read_all(
         return Err(Problem::new(422, "too_many_skills", message));
     }
     let mut skills: Vec<Read> = Vec::with_capacity(sent.len());
-    for contents in sent {
-        check_size(&contents)?;
-        let contents = Arc::new(contents);
-        let text = Arc::clone(&contents);
-        let reading = heavy(contents.bytes(), move || SkillReading::of(&text)).await??;
+    for (contents, extent) in sent {
+        let (contents, reading) = read(contents).await?;
         if skills.iter().any(|skill| skill.reading.id == reading.id) {
             let message = format!("there is more than one skill '{}' in what was sent", reading.id);
             return Err(Problem::new(422, "sent_twice", message));
         }
-        let findings = finding::findings(app, &reading, &contents).await?;
-        skills.push(Read { reading, contents, findings });
+        skills.push(Read { reading, contents, extent, revision: None });
     }
     if skills.is_empty() {
         let message = "there is no skill in what was sent that can be used";
@@ -232,7 +245,50 @@ async fn read_all(
     Ok(skills)
 }
 
+/// Files of a skill that is not too large, and what they say.
+async fn read(contents: SkillContents) -> Result<(Arc<SkillContents>, SkillReading), Problem> {
+    check_size(&contents)?;
+    let contents = Arc::new(contents);
+    let text = Arc::clone(&contents);
+    let reading = heavy(contents.bytes(), move || SkillReading::of(&text)).await??;
+    Ok((contents, reading))
+}
+
 impl Read {
+    /// The skill with all its files: a text alone goes on from the version that is used, or for what
+    /// will wait from the one that waits, and keeps its files.
+    async fn whole(
+        &self,
+        app: &App,
+        conflict: Conflict,
+        activation: Activation,
+    ) -> Result<Self, Problem> {
+        if self.extent == Extent::Files || !conflict.is_version() {
+            return Ok(self.clone());
+        }
+        let (revision, version) = match base(app, &self.reading.id, activation).await {
+            Ok(base) => base,
+            Err(VersionError::NoSkill(_)) => return Ok(self.clone()),
+            Err(error) => return Err(error.into()),
+        };
+        let before = app.registry().store().contents(&version).await?;
+        let (own, kept): (Vec<_>, Vec<_>) =
+            before.files.into_iter().partition(|file| file.path.as_str() == SKILL_FILE);
+        if kept.is_empty() {
+            return Ok(self.clone());
+        }
+        let is_executable = own.iter().any(|file| file.executable);
+        let text = self
+            .contents
+            .files
+            .iter()
+            .map(|file| ContentFile::new(file.path.clone(), is_executable, file.bytes.clone()));
+        let about = kept_files(kept.len(), version.number);
+        let (contents, mut reading) = read(SkillContents::of(text.chain(kept).collect())).await?;
+        reading.diagnostics.push(about);
+        Ok(Self { reading, contents, extent: self.extent, revision: Some(revision) })
+    }
+
     /// What is to be done with it, as the registry is now. A skill that waits for a publisher is
     /// there.
     async fn planned(&self, app: &App, conflict: Conflict) -> Result<&'static str, Problem> {
@@ -269,24 +325,48 @@ impl Read {
         let (id, about) = (reading.id.clone(), reading.about.clone());
         let mut new = NewVersion::new(id, Arc::clone(contents), about, identity.actor.clone());
         new.change_summary = summary.or_else(|| Some("Imported".to_owned()));
-        new.expected = match conflict {
-            Conflict::Fail | Conflict::Error | Conflict::Skip => Expected::Absent,
-            _ => Expected::Any,
+        new.expected = match self.revision {
+            Some(revision) => Expected::Revision(revision),
+            None if conflict.is_version() => Expected::Any,
+            None => Expected::Absent,
         };
         new.same_content = SameContent::Keep;
         new.activation = activation;
         new
     }
 
-    fn shown(&self, status: &'static str) -> ImportedSkill {
+    fn shown(&self, status: &'static str, findings: Vec<Finding>) -> ImportedSkill {
         ImportedSkill {
             skill_id: self.reading.id.to_string(),
             name: self.reading.about.title.clone(),
             status,
             version_number: None,
-            findings: self.findings.clone(),
+            findings,
         }
     }
+}
+
+/// The version that a text goes on from, and the revision of its skill.
+async fn base(
+    app: &App,
+    id: &SkillId,
+    activation: Activation,
+) -> Result<(u64, Version), VersionError> {
+    match app.registry().get(id.as_str()) {
+        Some(shelved) if activation == Activation::Now || shelved.skill.pending.is_none() => {
+            Ok((shelved.skill.revision, shelved.skill.active.clone()))
+        }
+        _ => app.registry().store().head(id).await,
+    }
+}
+
+/// Says that files stay that were not sent.
+fn kept_files(count: usize, version: u64) -> Diagnostic {
+    let files = if count == 1 { "file stays as it is" } else { "files stay as they are" };
+    let message = format!("only the text was sent: {count} other {files} in version {version}");
+    Diagnostic::new(Code::KeptFiles, Level::Info, message)
+        .with_help("send an archive to replace all files")
+        .with_path(SKILL_FILE)
 }
 
 /// A skill that is imported is no larger than one that is made.

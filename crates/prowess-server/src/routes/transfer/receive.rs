@@ -25,10 +25,19 @@ const MOST_PARTS: usize = 1000;
 /// The most skills of an import.
 pub(super) const MOST_SKILLS: usize = 1000;
 
+/// How much of a skill was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Its text, which says nothing about other files.
+    Text,
+    /// All its files.
+    Files,
+}
+
 /// Skills that were sent, and what there is to say about the rest.
 #[derive(Default)]
 pub(super) struct Sent {
-    pub(super) skills: Vec<SkillContents>,
+    pub(super) skills: Vec<(SkillContents, Extent)>,
     pub(super) findings: Vec<Finding>,
     pub(super) change_summary: Option<String>,
     /// How they are to be imported, as far as that was sent with them.
@@ -165,7 +174,7 @@ impl ImportRequest {
 fn single(text: Vec<u8>) -> Result<Sent, Problem> {
     let path = ResourcePath::parse(SKILL_FILE).map_err(Problem::broken)?;
     let contents = SkillContents::of(vec![ContentFile::new(path, false, text)]);
-    Ok(Sent { skills: vec![contents], ..Sent::default() })
+    Ok(Sent { skills: vec![(contents, Extent::Text)], ..Sent::default() })
 }
 
 /// So many bytes the archives of one request may hold together.
@@ -184,7 +193,7 @@ async fn archive(app: &App, bytes: Bytes, room: &mut u64) -> Result<Sent, Proble
     })?;
     *room = room.saturating_sub(found.bytes);
     Ok(Sent {
-        skills: found.skills.into_iter().map(|it| it.contents).collect(),
+        skills: found.skills.into_iter().map(|it| (it.contents, Extent::Files)).collect(),
         findings: found.diagnostics.iter().map(Finding::from).collect(),
         ..Sent::default()
     })
@@ -266,7 +275,7 @@ async fn fetched(app: &App, url: &str) -> Result<Sent, Problem> {
             |error| Problem::new(502, "fetch_failed", format!("{}: {error}", skill.name()));
         let contents = skill.contents(room).await.map_err(broken)?;
         room = room.saturating_sub(contents.bytes() as u64);
-        sent.skills.push(contents);
+        sent.skills.push((contents, Extent::Files));
     }
     Ok(sent)
 }

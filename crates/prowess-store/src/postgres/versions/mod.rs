@@ -151,10 +151,12 @@ impl VersionStore for PostgresVersions {
         )
     }
 
-    fn file<'a>(&'a self, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>> {
-        let digest = *digest;
+    fn file<'a>(&'a self, skill: &'a SkillId, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>> {
+        let (skill, digest) = (skill.clone(), *digest);
         Box::pin(
-            self.database.pool.ask(async move |connection| read::file(connection, &digest).await),
+            self.database
+                .pool
+                .ask(async move |connection| read::file(connection, &skill, &digest).await),
         )
     }
 

@@ -10,7 +10,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::rows::{Result, VERSION, joined_row, skill_row, skills_where, version_row};
-use crate::version::rows::{corrupt, lost, read_skill, read_version, signed, time, verified};
+use crate::version::rows::{
+    Stored, corrupt, lost, read_skill, read_version, signed, time, verified,
+};
 use crate::version::rules::expect;
 use crate::version::{
     Actor, AuditEntry, Changes, Expected, Listed, SkillId, Version, VersionError, VersionedSkill,
@@ -95,7 +97,7 @@ pub(super) async fn skill(
     let row =
         sqlx::query(ONE_SKILL.as_str()).bind(skill.as_str()).fetch_optional(connection).await?;
     let Some(row) = row else { return Ok(None) };
-    Ok(Some(read_skill(joined_row(&row)?)?))
+    Ok(read_skill(joined_row(&row)?)?.used())
 }
 
 /// One that must be there, because it was just written.
@@ -104,8 +106,9 @@ pub(super) async fn written(connection: &mut PgConnection, id: &SkillId) -> Resu
 }
 
 /// A skill whose row was found. What fails here is wrong with the row, not with the store.
-fn understood(row: &PgRow) -> std::result::Result<VersionedSkill, VersionError> {
-    joined_row(row).map_err(|error| corrupt("", error)).and_then(read_skill)
+fn understood(text: &str, row: &PgRow) -> std::result::Result<(SkillId, Stored), VersionError> {
+    let skill = joined_row(row).map_err(|error| corrupt(text, error)).and_then(read_skill)?;
+    Ok((text.parse().map_err(|error| corrupt(text, error))?, skill))
 }
 
 /// Every change is in the log, so that the log's end is another one after each.
@@ -122,9 +125,10 @@ pub(super) async fn all(connection: &mut PgConnection) -> Result<Changes> {
     let rows = sqlx::query(ALL_SKILLS.as_str()).fetch_all(connection).await?;
     let mut changes = Changes { generation, ..Changes::default() };
     for row in &rows {
-        match understood(row) {
-            Ok(skill) => changes.skills.push((skill.id.clone(), Some(skill))),
-            Err(error) => changes.broken.push((row.try_get(0)?, error.to_string())),
+        let text: String = row.try_get(0)?;
+        match understood(&text, row) {
+            Ok((id, skill)) => changes.add(id, Some(skill)),
+            Err(error) => changes.add_broken(&text, &error),
         }
     }
     Ok(changes)
@@ -144,30 +148,31 @@ pub(super) async fn changes(connection: &mut PgConnection, since: u64) -> Result
     let rows = sqlx::query(SOME_SKILLS.as_str()).bind(&subjects).fetch_all(connection).await?;
     let mut found = HashMap::new();
     for row in &rows {
-        found.insert(row.try_get::<String, _>(0)?, understood(row));
+        let text: String = row.try_get(0)?;
+        let skill = understood(&text, row);
+        found.insert(text, skill);
     }
     let mut changes = Changes { generation, ..Changes::default() };
     for subject in subjects {
         let Ok(id) = subject.parse::<SkillId>() else { continue };
-        let skill = match found.remove(&subject).transpose() {
-            Ok(skill) => skill,
-            Err(error) => {
-                changes.broken.push((subject, error.to_string()));
-                // What it was before is not what it is.
-                None
-            }
-        };
-        changes.skills.push((id, skill));
+        match found.remove(&subject).transpose() {
+            Ok(found) => changes.add(id, found.map(|(_, skill)| skill)),
+            Err(error) => changes.add_broken(&subject, &error),
+        }
     }
     Ok(changes)
 }
 
-pub(super) async fn file(connection: &mut PgConnection, digest: &Digest) -> Result<Vec<u8>> {
+pub(super) async fn file(
+    connection: &mut PgConnection,
+    skill: &SkillId,
+    digest: &Digest,
+) -> Result<Vec<u8>> {
     let bytes = sqlx::query_scalar("SELECT bytes FROM files WHERE digest = $1")
         .bind(digest.as_bytes().as_slice())
         .fetch_optional(connection)
         .await?;
-    Ok(verified(digest, bytes)?)
+    Ok(verified(skill, digest, bytes)?)
 }
 
 pub(super) async fn contents(
@@ -183,10 +188,10 @@ pub(super) async fn contents(
             .await?;
     // Files may be the same under several names.
     let found: HashMap<Vec<u8>, Vec<u8>> = rows.into_iter().collect();
-    let bytes = version
-        .files
-        .iter()
-        .map(|file| verified(&file.digest, found.get(file.digest.as_bytes().as_slice()).cloned()));
+    let bytes = version.files.iter().map(|file| {
+        let bytes = found.get(file.digest.as_bytes().as_slice()).cloned();
+        verified(&version.skill, &file.digest, bytes)
+    });
     let bytes: Vec<Vec<u8>> = bytes.collect::<std::result::Result<_, _>>()?;
     Ok(crate::version::rows::contents(version, bytes)?)
 }

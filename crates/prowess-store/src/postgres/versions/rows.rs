@@ -75,8 +75,9 @@ pub(super) fn skills_where(condition: &str) -> String {
     format!(
         "SELECT s.id, s.origin, s.revision, s.version_count, s.created, s.updated,
          v.tree_digest <> (SELECT tree_digest FROM versions
-         WHERE skill = s.id AND number = s.shipped), {VERSION} FROM skills s
-         JOIN versions v ON v.skill = s.id AND v.number = s.active_version
+         WHERE skill = s.id AND number = s.shipped), s.active_version IS NOT NULL, s.pending,
+         {VERSION} FROM skills s
+         JOIN versions v ON v.skill = s.id AND v.number = coalesce(s.active_version, s.pending)
          WHERE s.deleted IS NULL {condition}"
     )
 }
@@ -90,7 +91,9 @@ pub(super) fn joined_row(row: &PgRow) -> std::result::Result<JoinedRow, sqlx::Er
         created: row.try_get(4)?,
         updated: row.try_get(5)?,
         is_changed: row.try_get::<Option<bool>, _>(6)?.unwrap_or_default(),
-        version: version_at(row, 7)?,
+        is_used: row.try_get(7)?,
+        pending: some_number(row, 8)?,
+        version: version_at(row, 9)?,
     })
 }
 

@@ -122,9 +122,9 @@ impl VersionStore for RedisVersions {
         self.link.operate(self.versions_now(skill, offset, limit))
     }
 
-    fn file<'a>(&'a self, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>> {
+    fn file<'a>(&'a self, skill: &'a SkillId, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>> {
         self.link.operate(async move {
-            let mut files = self.files_now(&[*digest]).await?;
+            let mut files = self.files_now(skill, &[*digest]).await?;
             Ok(files.pop().unwrap_or_default())
         })
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::rows::{Row, version_from};
 use super::{RedisVersions, Result};
 use crate::redis::script::{CHANGES, Call};
-use crate::version::rows::{corrupt, lost, time, verified};
+use crate::version::rows::{Stored, corrupt, lost, time, verified};
 use crate::version::rules::expect;
 use crate::version::{
     Actor, AuditEntry, Changes, Expected, Listed, SkillId, Version, VersionError, VersionedSkill,
@@ -37,6 +37,26 @@ fn skill_from(
     let row = Row::read(id, row)?;
     let active = active.map(|text| version_from(id, text)).transpose()?;
     Ok(row.skill(id, active.as_ref()))
+}
+
+/// What is kept of a skill, as far as its row and its active version tell.
+enum Found {
+    /// It is not there.
+    Nothing,
+    Used(Box<VersionedSkill>),
+    /// None of its versions is used; the one with this number waits.
+    Waiting(Box<Row>, u64),
+}
+
+fn found_from(id: &SkillId, row: Option<&str>, active: Option<&str>) -> Result<Found> {
+    if let Some(skill) = skill_from(id, row, active)? {
+        return Ok(Found::Used(skill.into()));
+    }
+    let row = row.map(|row| Row::read(id, row)).transpose()?;
+    Ok(match row.and_then(|row| row.waits().map(|number| (row, number))) {
+        Some((row, number)) => Found::Waiting(row.into(), number),
+        None => Found::Nothing,
+    })
 }
 
 impl RedisVersions {
@@ -126,18 +146,11 @@ impl RedisVersions {
         together.cmd("HGETALL").arg(self.name(":active"));
         let (generation, rows, active): (u64, BTreeMap<String, String>, BTreeMap<String, String>) =
             self.link.ask_all(&together).await?;
-        let (mut skills, mut broken) = (Vec::new(), Vec::new());
-        for (text, row) in rows {
-            let read = text
-                .parse::<SkillId>()
-                .map_err(|error| corrupt(&text, error))
-                .and_then(|id| skill_from(&id, Some(&row), active.get(&text).map(String::as_str)));
-            match read {
-                Ok(skill) => skills.extend(skill.map(|skill| (skill.id.clone(), Some(skill)))),
-                Err(error) => broken.push((text, error.to_string())),
-            }
-        }
-        Ok(Changes { generation, skills, broken })
+        let skills = rows.into_iter().map(|(text, row)| {
+            let active = active.get(&text).cloned();
+            (text, Some(row), active)
+        });
+        self.changes_from(generation, skills.collect()).await
     }
 
     pub(super) async fn changes_now(&self, since: u64) -> Result<Changes> {
@@ -147,25 +160,69 @@ impl RedisVersions {
         let generation = words.next().flatten().and_then(|text| text.parse().ok());
         let mut found = BTreeMap::new();
         while let (Some(id), row, active) = (words.next(), words.next(), words.next()) {
-            let Some(id) = id.and_then(|text| text.parse::<SkillId>().ok()) else { continue };
-            let (row, active) = (row.flatten(), active.flatten());
-            let skill = skill_from(&id, row.as_deref(), active.as_deref());
-            found.insert(id, skill);
+            let Some(id) = id.filter(|text| text.parse::<SkillId>().is_ok()) else { continue };
+            found.insert(id, (row.flatten(), active.flatten()));
         }
-        let mut changes =
-            Changes { generation: generation.unwrap_or_default(), ..Changes::default() };
-        for (id, skill) in found {
-            if let Err(error) = &skill {
-                changes.broken.push((id.to_string(), error.to_string()));
+        let found = found.into_iter().map(|(id, (row, active))| (id, row, active));
+        self.changes_from(generation.unwrap_or_default(), found.collect()).await
+    }
+
+    /// Skills from what is kept of them, by their ids: their rows, and their active versions.
+    async fn changes_from(
+        &self,
+        generation: u64,
+        kept: Vec<(String, Option<String>, Option<String>)>,
+    ) -> Result<Changes> {
+        let mut read = Vec::with_capacity(kept.len());
+        for (text, row, active) in kept {
+            let skill = text
+                .parse::<SkillId>()
+                .map_err(|error| corrupt(&text, error))
+                .and_then(|id| Ok((found_from(&id, row.as_deref(), active.as_deref())?, id)));
+            read.push((text, skill));
+        }
+        let numbers = read.iter().filter_map(|(_, skill)| match skill {
+            Ok((Found::Waiting(_, number), id)) => Some((id, *number)),
+            _ => None,
+        });
+        let mut waiting = self.kept_versions(numbers).await?.into_iter();
+        let mut changes = Changes { generation, ..Changes::default() };
+        for (text, skill) in read {
+            let stored = skill.and_then(|(found, id)| match found {
+                Found::Nothing => Ok((id, None)),
+                Found::Used(skill) => Ok((id, Some(Stored::Used(skill)))),
+                Found::Waiting(row, number) => {
+                    let missing = || VersionError::NoVersion { skill: id.clone(), number };
+                    let kept = waiting.next().flatten().ok_or_else(missing)?;
+                    let skill = row.waiting(&id, version_from(&id, &kept)?);
+                    Ok((id, Some(Stored::Waiting(skill.into()))))
+                }
+            });
+            match stored {
+                Ok((id, skill)) => changes.add(id, skill),
+                Err(error) => changes.add_broken(&text, &error),
             }
-            // What it was before is not what it is.
-            changes.skills.push((id, skill.ok().flatten()));
         }
         Ok(changes)
     }
 
-    /// What is kept under these digests, in their order.
-    pub(super) async fn files_now(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>> {
+    /// What is kept of versions. They never change, so that it does not matter when they are read.
+    async fn kept_versions(
+        &self,
+        numbers: impl Iterator<Item = (&SkillId, u64)>,
+    ) -> Result<Vec<Option<String>>> {
+        let mut together = Pipeline::new();
+        for (id, number) in numbers {
+            together.cmd("HGET").arg(self.name(&format!(":versions:{id}"))).arg(number);
+        }
+        match together.is_empty() {
+            true => Ok(Vec::new()),
+            false => Ok(self.link.ask_all(&together).await?),
+        }
+    }
+
+    /// What is kept under these digests for a skill, in their order.
+    pub(super) async fn files_now(&self, id: &SkillId, digests: &[Digest]) -> Result<Vec<Vec<u8>>> {
         let distinct: BTreeSet<&Digest> = digests.iter().collect();
         let mut command = cmd("HMGET");
         command.arg(self.name(":files"));
@@ -178,14 +235,14 @@ impl RedisVersions {
         let bytes: Vec<Option<Vec<u8>>> = self.link.ask(&command).await?;
         let mut files = BTreeMap::new();
         for (digest, bytes) in distinct.into_iter().zip(bytes) {
-            files.insert(digest, verified(digest, bytes)?);
+            files.insert(digest, verified(id, digest, bytes)?);
         }
         Ok(digests.iter().map(|digest| files.get(digest).cloned().unwrap_or_default()).collect())
     }
 
     pub(super) async fn contents_now(&self, version: &Version) -> Result<SkillContents> {
         let digests: Vec<Digest> = version.files.iter().map(|file| file.digest).collect();
-        crate::version::rows::contents(version, self.files_now(&digests).await?)
+        crate::version::rows::contents(version, self.files_now(&version.skill, &digests).await?)
     }
 
     pub(super) async fn audit_now(

@@ -11,7 +11,7 @@ use crate::version::rows::{
     VersionRow, Written, corrupt, origin, origin_word, read_version, time, tree_digest,
 };
 use crate::version::rules::{Decision, Held, SkillRow};
-use crate::version::{NewVersion, SkillId, Version, VersionError, VersionedSkill};
+use crate::version::{NewVersion, SkillId, Version, VersionError, VersionedSkill, WaitingSkill};
 
 /// A skill, deleted or not.
 #[derive(Clone, Serialize, Deserialize)]
@@ -107,8 +107,28 @@ impl Row {
             created: time(self.created),
             updated: time(self.updated),
             is_changed,
+            pending: self.pending,
             active,
         })
+    }
+
+    /// The number of the version that waits, if the skill is there and none is used.
+    pub(super) fn waits(&self) -> Option<u64> {
+        let row = self.skill_row();
+        row.pending.filter(|_| !row.is_deleted && row.active_version.is_none())
+    }
+
+    /// The skill that has this version, which waits.
+    pub(super) fn waiting(&self, id: &SkillId, version: Version) -> WaitingSkill {
+        WaitingSkill {
+            id: id.clone(),
+            origin: origin(&self.origin),
+            revision: self.revision,
+            version_count: self.count,
+            created: time(self.created),
+            updated: time(self.updated),
+            version,
+        }
     }
 }
 

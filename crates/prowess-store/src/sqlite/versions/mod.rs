@@ -125,9 +125,9 @@ impl VersionStore for SqliteVersions {
         self.database.read(move |connection| read::versions(connection, &skill, offset, limit))
     }
 
-    fn file<'a>(&'a self, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>> {
-        let digest = *digest;
-        self.database.read(move |connection| read::file(connection, &digest))
+    fn file<'a>(&'a self, skill: &'a SkillId, digest: &'a Digest) -> VersionFuture<'a, Vec<u8>> {
+        let (skill, digest) = (skill.clone(), *digest);
+        self.database.read(move |connection| read::file(connection, &skill, &digest))
     }
 
     fn contents<'a>(&'a self, version: &'a Version) -> VersionFuture<'a, SkillContents> {

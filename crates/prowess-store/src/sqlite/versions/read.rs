@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::rows::{Result, VERSION, joined_row, skill_row, skills_where, version_row};
 use crate::version::rows::{
-    JoinedRow, corrupt, lost, read_skill, read_version, signed, time, verified,
+    JoinedRow, Stored, corrupt, lost, read_skill, read_version, signed, time, verified,
 };
 use crate::version::rules::expect;
 use crate::version::{
-    Actor, AuditEntry, Changes, Expected, Listed, SkillId, Version, VersionError, VersionedSkill,
+    Actor, AuditEntry, Changes, Expected, Listed, SkillId, Version, VersionError, VersionFile,
+    VersionedSkill,
 };
 
 pub(super) fn version(connection: &Connection, skill: &SkillId, number: u64) -> Result<Version> {
@@ -48,7 +49,7 @@ pub(super) fn version_with(
 pub(super) fn skill(connection: &Connection, skill: &SkillId) -> Result<Option<VersionedSkill>> {
     let mut statement = connection.prepare_cached(&skills_where("AND s.id = ?1"))?;
     let found = statement.query_row([skill.as_str()], joined_row).optional()?;
-    found.map(read_skill).transpose()
+    Ok(found.map(read_skill).transpose()?.and_then(Stored::used))
 }
 
 /// One that must be there, because it was just written.
@@ -62,20 +63,21 @@ pub(super) fn all(connection: &Connection) -> Result<Changes> {
     let generation = generation(&together)?;
     let mut statement = together.prepare_cached(&skills_where("ORDER BY s.id"))?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, joined_row(row))))?;
-    let (mut skills, mut broken) = (Vec::new(), Vec::new());
+    let mut changes = Changes { generation, ..Changes::default() };
     for row in rows {
-        let (id, row): (String, _) = row?;
-        match understood(row) {
-            Ok(skill) => skills.push((skill.id.clone(), Some(skill))),
-            Err(error) => broken.push((id, error.to_string())),
+        let (text, row): (String, _) = row?;
+        match understood(&text, row) {
+            Ok((id, skill)) => changes.add(id, Some(skill)),
+            Err(error) => changes.add_broken(&text, &error),
         }
     }
-    Ok(Changes { generation, skills, broken })
+    Ok(changes)
 }
 
 /// A skill whose row was found. What fails here is wrong with the row, not with the store.
-fn understood(row: rusqlite::Result<JoinedRow>) -> Result<VersionedSkill> {
-    row.map_err(|error| corrupt("", error)).and_then(read_skill)
+fn understood(text: &str, row: rusqlite::Result<JoinedRow>) -> Result<(SkillId, Stored)> {
+    let skill = row.map_err(|error| corrupt(text, error)).and_then(read_skill)?;
+    Ok((text.parse().map_err(|error| corrupt(text, error))?, skill))
 }
 
 /// Every change is in the log, so that the log's end is another one after each.
@@ -95,21 +97,17 @@ pub(super) fn changes(connection: &Connection, since: u64) -> Result<Changes> {
          ORDER BY subject",
     )?;
     let subjects = statement.query_map([signed(since)], |row| row.get::<_, String>(0))?;
-    let (mut skills, mut broken) = (Vec::new(), Vec::new());
+    let mut changes = Changes { generation, ..Changes::default() };
     let mut one = together.prepare_cached(&skills_where("AND s.id = ?1"))?;
     for subject in subjects {
         let Ok(id) = subject?.parse::<SkillId>() else { continue };
         let row = one.query_row([id.as_str()], |row| Ok(joined_row(row))).optional()?;
-        match row.map(understood).transpose() {
-            Ok(found) => skills.push((id, found)),
-            Err(error) => {
-                broken.push((id.to_string(), error.to_string()));
-                // What it was before is not what it is.
-                skills.push((id, None));
-            }
+        match row.map(|row| understood(id.as_str(), row)).transpose() {
+            Ok(found) => changes.add(id, found.map(|(_, skill)| skill)),
+            Err(error) => changes.add_broken(id.as_str(), &error),
         }
     }
-    Ok(Changes { generation, skills, broken })
+    Ok(changes)
 }
 
 pub(super) fn versions(
@@ -131,16 +129,16 @@ pub(super) fn versions(
     Ok(Listed { items, total: row.version_count })
 }
 
-pub(super) fn file(connection: &Connection, digest: &Digest) -> Result<Vec<u8>> {
+pub(super) fn file(connection: &Connection, skill: &SkillId, digest: &Digest) -> Result<Vec<u8>> {
     let mut statement = connection.prepare_cached("SELECT bytes FROM files WHERE digest = ?1")?;
     let bytes: Option<Vec<u8>> =
         statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()?;
-    verified(digest, bytes)
+    verified(skill, digest, bytes)
 }
 
 pub(super) fn contents(connection: &Connection, version: &Version) -> Result<SkillContents> {
-    let bytes: Result<Vec<_>> =
-        version.files.iter().map(|about| file(connection, &about.digest)).collect();
+    let read = |about: &VersionFile| file(connection, &version.skill, &about.digest);
+    let bytes: Result<Vec<_>> = version.files.iter().map(read).collect();
     crate::version::rows::contents(version, bytes?)
 }
 

@@ -51,13 +51,14 @@ pub(super) fn version_row(row: &Row<'_>) -> rusqlite::Result<VersionRow> {
 }
 
 const SKILLS: &str = "SELECT s.id, s.origin, s.revision, s.version_count, s.created, s.updated,
-    v.tree_digest <> (SELECT tree_digest FROM versions WHERE skill = s.id AND number = s.shipped),";
+    v.tree_digest <> (SELECT tree_digest FROM versions WHERE skill = s.id AND number = s.shipped),
+    s.active_version IS NOT NULL, s.pending,";
 
 pub(super) fn skills_where(condition: &str) -> String {
     let version = VERSION;
     format!(
         "{SKILLS} {version} FROM skills s
-         JOIN versions v ON v.skill = s.id AND v.number = s.active_version
+         JOIN versions v ON v.skill = s.id AND v.number = coalesce(s.active_version, s.pending)
          WHERE s.deleted IS NULL {condition}"
     )
 }
@@ -71,6 +72,8 @@ pub(super) fn joined_row(row: &Row<'_>) -> rusqlite::Result<JoinedRow> {
         created: row.get(4)?,
         updated: row.get(5)?,
         is_changed: row.get::<_, Option<bool>>(6)?.unwrap_or_default(),
-        version: version_at(row, 7)?,
+        is_used: row.get(7)?,
+        pending: row.get(8)?,
+        version: version_at(row, 9)?,
     })
 }
