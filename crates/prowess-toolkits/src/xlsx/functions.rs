@@ -21,6 +21,23 @@ pub(super) fn calls(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
     called.map(|(at, it)| (at, plain_function(it.text))).collect()
 }
 
+/// The names that stand before brackets in a formula in capitals, without the prefixes that files put
+/// there. Those in texts too: it is fast, and says too much rather than too little.
+pub(super) fn names_before_brackets(upper: &str) -> impl Iterator<Item = &str> {
+    let is_name = |it: char| it.is_ascii_alphanumeric() || it == '.' || it == '_';
+    upper.match_indices('(').map(move |(at, _)| {
+        let before = upper[..at].trim_end();
+        let name = before.rsplit(|it: char| !is_name(it)).next().unwrap_or_default();
+        match name.starts_with('_') {
+            true => name
+                .rsplit_once("_XL")
+                .and_then(|(_, it)| it.split_once('.'))
+                .map_or(name, |it| it.1),
+            false => name,
+        }
+    })
+}
+
 /// A function in capitals, without the prefixes that files put there.
 pub(super) fn plain_function(name: &str) -> String {
     let mut name = name.to_uppercase();

@@ -170,15 +170,9 @@ const LIFTED: [&str; 3] = ["IF", "IFERROR", "IFNA"];
 const GIVING: [&str; 8] =
     ["FREQUENCY", "GROWTH", "LINEST", "LOGEST", "MMULT", "MODE.MULT", "TRANSPOSE", "TREND"];
 
-/// Whether a function for one value may be given several. Says yes too often, but is fast.
-pub(super) fn may_be_given(upper: &str) -> bool {
-    let called = |(at, _): (usize, &str)| {
-        let before = upper[..at].trim_end();
-        let is_name = |it: char| it.is_ascii_alphanumeric() || it == '.' || it == '_';
-        let name = before.rsplit(|it: char| !is_name(it)).next().unwrap_or_default();
-        scalar(name.rsplit("_XLFN.").next().unwrap_or(name)).is_some()
-    };
-    upper.contains([':', '{', '[', '(']) && upper.match_indices('(').any(called)
+/// Whether a function is one for one value.
+pub(super) fn is_scalar(name: &str) -> bool {
+    scalar(name).is_some()
 }
 
 fn scalar(name: &str) -> Option<&'static (&'static str, &'static [usize])> {

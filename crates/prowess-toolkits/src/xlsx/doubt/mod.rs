@@ -4,7 +4,7 @@ mod array;
 mod format;
 
 use super::formula::{Kind, Token, tokens};
-use super::functions::{argument, calls};
+use super::functions::{argument, calls, names_before_brackets};
 use array::scalar_with_array;
 use format::is_known_format;
 
@@ -83,10 +83,14 @@ const INFORMATION: [&str; 5] = ["address", "col", "contents", "row", "type"];
 
 /// Whether there may be a doubt about a formula. Says yes too often, but is fast.
 pub(super) fn may_doubt(upper: &str) -> bool {
-    let names = ["CELL", "TEXT", "VALUE", super::spell::SPELLED];
-    upper.contains('"')
-        || names.iter().chain(&STEPPING).any(|it| upper.contains(it))
-        || array::may_be_given(upper)
+    let is_doubtful = |name: &str| {
+        name == "CELL"
+            || name == super::spell::SPELLED
+            || STEPPING.contains(&name)
+            || WRITTEN.contains(&name)
+            || array::is_scalar(name)
+    };
+    upper.contains('"') || names_before_brackets(upper).any(is_doubtful)
 }
 
 /// What the engine calculates otherwise in a formula.
