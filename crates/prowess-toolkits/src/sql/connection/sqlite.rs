@@ -397,5 +397,14 @@ mod tests {
             let read = database.read(sql(), Collector::of_catalogue()).await;
             assert!(matches!(read, Err(SqlError::ReadOnly(_))), "{read:?}");
         }
+        // Nor by asking what there is, unless somebody allows that.
+        let told = "SELECT name FROM pragma_table_info('secret')".to_owned();
+        let read = database.read(told.clone(), Collector::of_catalogue()).await;
+        assert!(matches!(read, Err(SqlError::ReadOnly(_))), "{read:?}");
+        let mut terms = database.terms.clone();
+        terms.functions = vec!["pragma_table_info".to_owned()];
+        let allowed = Sqlite::new(database.path.clone(), terms);
+        let read = allowed.read(told, Collector::of_catalogue()).await;
+        assert!(read.is_ok(), "{read:?}");
     }
 }

@@ -17,6 +17,12 @@ pub(super) fn is_reading(
     tables: Option<&TableScope>,
     functions: &[String],
 ) -> bool {
+    let is_open = tables.is_none_or(TableScope::is_open);
+    // They tell of all tables, also of those that are not to be read.
+    let tells = |pragma: &str| {
+        let is_named = |it: &String| it.strip_prefix("pragma_") == Some(pragma);
+        is_told_by(pragma) && (is_open || functions.iter().any(is_named))
+    };
     match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
         // What a view reads is the view's business.
@@ -24,10 +30,12 @@ pub(super) fn is_reading(
             false
         }
         AuthAction::Read { table_name, .. } => {
-            tables.is_none_or(|tables| tables.is_open() || tables.allows(&[table_name]))
+            let name = table_name.to_ascii_lowercase();
+            tables.is_none_or(|tables| is_open || tables.allows(&[table_name]))
                 || context.accessor.is_some()
-                || table_name.is_empty()
-                || is_made_up(table_name)
+                || name.is_empty()
+                || matches!(name.as_str(), "json_each" | "json_tree" | "jsonb_each" | "jsonb_tree")
+                || name.strip_prefix("pragma_").is_some_and(tells)
         }
         AuthAction::Function { function_name } => {
             let name = function_name.to_ascii_lowercase();
@@ -35,17 +43,11 @@ pub(super) fn is_reading(
         }
         // Full-text search asks for the first, whether others wrote.
         AuthAction::Pragma { pragma_name, pragma_value } => {
-            (pragma_name == "data_version" && pragma_value.is_none()) || is_told_by(pragma_name)
+            (pragma_name == "data_version" && pragma_value.is_none())
+                || tells(&pragma_name.to_ascii_lowercase())
         }
         _ => false,
     }
-}
-
-/// Tables that functions make.
-fn is_made_up(table: &str) -> bool {
-    let name = table.to_ascii_lowercase();
-    matches!(name.as_str(), "json_each" | "json_tree" | "jsonb_each" | "jsonb_tree")
-        || name.strip_prefix("pragma_").is_some_and(is_told_by)
 }
 
 /// What can be asked about tables and changes nothing.
