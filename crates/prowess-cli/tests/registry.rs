@@ -167,7 +167,14 @@ fn skills_of_langchain_docker_are_brought_with_all_their_versions() {
             (Some(1), Some("Change 1"), Some(false)),
         ]
     );
-    assert!(rows.iter().all(|it| it["author"] == "me" && it["created_by"] == "local"));
+    assert!(rows.iter().all(|it| it["author"] == "local" && it["created_by"] == "local"));
+    // Whom they name as their author stands in their text.
+    for number in ["1", "2", "3"] {
+        typist.ok(&["pull", "my_skill", "--version", number, "--to", number]);
+        let path = sandbox.path().join(number).join("my_skill/SKILL.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains("\nauthor: me\n"), "{text}");
+    }
     let again = typist.json(&["import-redis", &url]);
     assert_eq!(again["skills"][0]["status"], "skipped");
     drop(redis);
