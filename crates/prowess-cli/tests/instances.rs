@@ -56,25 +56,15 @@ impl Ground {
         Some(Self { folder, store: Some(server.url()), _server: Some(Box::new(server)) })
     }
 
-    /// Nobody is told of changes for a moment: those who tell lose their connections.
+    /// Nobody is told of changes for a moment: those who tell lose their connections, as soon as
+    /// they have some.
     fn silence(&self) {
         let Some(url) = &self.store else { return };
-        if url.starts_with("redis") {
-            let mut connection = ::redis::Client::open(url.as_str()).unwrap().get_connection();
-            let mut kill = ::redis::cmd("CLIENT");
-            let kill = kill.arg("KILL").arg("TYPE").arg("pubsub");
-            let killed: u64 = kill.query(connection.as_mut().unwrap()).unwrap();
-            assert!(killed > 0, "nobody listens");
-            return;
+        let end = Instant::now() + PATIENCE;
+        while cut_off(url) == 0 {
+            assert!(Instant::now() < end, "nobody listens");
+            std::thread::sleep(Duration::from_millis(10));
         }
-        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        tokio.block_on(async {
-            let mut connection = PgConnection::connect(url).await.unwrap();
-            let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                       WHERE query ~ '^(LISTEN .*|SELECT 1)$'";
-            let ended: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
-            assert!(ended > 0, "nobody listens");
-        });
     }
 
     /// An instance. Where the store is elsewhere, each has a home of its own.
@@ -124,6 +114,23 @@ on_each_store! {
     a_call_that_is_repeated_elsewhere_is_carried_out_once
     what_a_killed_instance_has_begun_is_taken_over
     ten_kills_under_load_lose_nothing_and_do_nothing_twice
+}
+
+/// Ends the connections of those who listen for changes, and says how many there were.
+fn cut_off(url: &str) -> u64 {
+    if url.starts_with("redis") {
+        let mut connection = ::redis::Client::open(url).unwrap().get_connection().unwrap();
+        let mut kill = ::redis::cmd("CLIENT");
+        return kill.arg("KILL").arg("TYPE").arg("pubsub").query(&mut connection).unwrap();
+    }
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio.block_on(async {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE query ~ '^(LISTEN .*|SELECT 1)$'";
+        let ended: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
+        ended.unsigned_abs()
+    })
 }
 
 /// Asks again and again until an answer is as it should be.

@@ -87,16 +87,25 @@ async fn whoever_sends_a_skill_is_told_what_nobody_here_offers() {
     }
     // An import says the same, before and when it is done; a change too.
     let text = server.get(&format!("{API}/my_skill/export?format=md")).await.body;
-    let import = async |how: &str| {
+    let import = async |how: &str, text: &[u8]| {
         let path = format!("{API}/import?conflict=version{how}");
-        server.send_bytes(&path, "text/markdown", &text).await.json()["skills"][0].clone()
+        server.send_bytes(&path, "text/markdown", text).await.json()["skills"][0].clone()
     };
+    let [kept, missing] = [("kept-files", "info"), ("missing-config-file", "error")]
+        .map(|(code, level)| (code.to_owned(), level.to_owned()));
     for how in ["&dry_run=true", ""] {
-        let imported = import(how).await;
-        let missing = ("missing-config-file".to_owned(), "error".to_owned());
-        // The text alone has no files.
-        assert_eq!(kinds(&imported["findings"]), [unknown(), missing, unknown()], "{how}");
+        // The text alone goes on with the files that are there.
+        let imported = import(how, &text).await;
+        let expected = [kept.clone(), unknown(), unknown()];
+        assert_eq!(kinds(&imported["findings"]), expected, "{how}");
     }
+    // Of another name it has none.
+    let text = String::from_utf8(text.to_vec()).unwrap().replace("my_skill", "other_skill");
+    let imported = import("", text.as_bytes()).await;
+    assert_eq!(imported["skill_id"], "other_skill", "{imported}");
+    let mut found = kinds(&imported["findings"]);
+    found.retain(|(_, level)| level == "error");
+    assert_eq!(found, [unknown(), missing, unknown()]);
     let put = async |change: Value| {
         let path = format!("{API}/my_skill");
         let answer = server.send("PUT", &path, &[("if-match", "*")], Some(change)).await;

@@ -50,12 +50,19 @@ pub(super) async fn findings(
     reading: &SkillReading,
     contents: &Arc<SkillContents>,
 ) -> Result<Vec<Finding>, Problem> {
-    let mut findings: Vec<Finding> = reading.diagnostics.iter().map(Finding::from).collect();
     let (id, files) = (reading.id.clone(), Arc::clone(contents));
     let skill = heavy(contents.bytes(), move || VersionSource::skill_of(&id, &files)).await?;
-    if let Some(skill) = skill {
-        findings.extend(app.runtime().findings(&skill).await.into_iter().map(of_engine));
-    }
+    let of_use = match skill {
+        Some(skill) => app.runtime().findings(&skill).await,
+        None => Vec::new(),
+    };
+    // What keeps the engine from using it is said by the text's own rules as well.
+    let is_of_use = |it: &&Diagnostic| {
+        of_use.iter().any(|other| other.code == it.code && other.message == it.message)
+    };
+    let of_text = reading.diagnostics.iter().filter(|it| !is_of_use(it)).map(Finding::from);
+    let mut findings: Vec<Finding> = of_text.collect();
+    findings.extend(of_use.into_iter().map(of_engine));
     Ok(findings)
 }
 

@@ -24,8 +24,9 @@ pub(in crate::routes) const DOCUMENT_EXTRA: &[&str] = &[
     "pending_version",
     "change_summary",
 ];
-/// What it has beyond a change, besides `id`. It is passed over.
-pub(in crate::routes) const CHANGE_EXTRA: &[&str] = DOCUMENT_EXTRA.split_at(11).0;
+/// What it has beyond a change, besides `id`: all but the last one. It is passed over.
+pub(in crate::routes) const CHANGE_EXTRA: &[&str] =
+    DOCUMENT_EXTRA.split_at(DOCUMENT_EXTRA.len() - 1).0;
 
 /// A new skill. What GET says beyond a document may stand there, and is not taken.
 #[derive(Debug)]
