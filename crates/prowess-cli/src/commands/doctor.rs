@@ -22,7 +22,15 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<Outcome> {
     let catalog = finder.refreshed();
     let snapshot = catalog.snapshot();
     let mut diagnostics = snapshot.diagnostics().to_vec();
-    diagnostics.extend(unbound(&finder, catalog)?);
+    for found in unbound(&finder, catalog)? {
+        // Some of it was seen in the text already.
+        let is_same = |it: &Diagnostic| {
+            (it.code, &it.path, &it.message) == (found.code, &found.path, &found.message)
+        };
+        if !diagnostics.iter().any(is_same) {
+            diagnostics.push(found);
+        }
+    }
     diagnostics
         .extend(progress::while_showing("Looking at files", || left_out(&finder, &snapshot)));
     let errors = diagnostics.iter().filter(|found| found.level == Level::Error).count();
