@@ -83,6 +83,6 @@ pub use sql::{
 pub use workspace::{InvalidWorkspaceSettings, WorkspaceSettings};
 #[cfg(feature = "xlsx")]
 pub use xlsx::{
-    InvalidXlsxSettings, RecalcErrors, RecalcReport, RecalcStatus, XLSX_SKILL, XlsxError,
-    XlsxSettings, XlsxToolkit, kept_bytes, recalculate,
+    InvalidXlsxSettings, PlainWorkbook, RecalcErrors, RecalcReport, RecalcStatus, XLSX_SKILL,
+    XlsxError, XlsxSettings, XlsxToolkit, kept_bytes, recalculate,
 };

@@ -133,7 +133,7 @@ impl Given {
 }
 
 /// The area that a sheet should say its cells are in, if it says another.
-fn right_area(
+pub(super) fn right_area(
     package: &mut Package,
     sheet: &Sheet,
     shape: &Shape,

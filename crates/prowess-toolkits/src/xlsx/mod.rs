@@ -20,12 +20,14 @@ mod ground;
 mod guard;
 mod inspect;
 mod package;
+mod plain;
 mod read_range;
 mod recalc;
 mod render;
 mod settings;
 mod sheet;
 mod spell;
+mod splice;
 mod strings;
 mod styles;
 mod tables;
@@ -42,6 +44,8 @@ use prowess_workspace::{ArtifactStore, Workspaces};
 pub use engine::kept_bytes;
 pub use error::XlsxError;
 use ground::Ground;
+#[doc(hidden)]
+pub use recalc::PlainWorkbook;
 pub use recalc::{RecalcErrors, RecalcReport, RecalcStatus, recalculate};
 pub use settings::{InvalidXlsxSettings, XlsxSettings};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use formualizer_workbook::{IoError, XlsxRecalculateResult};
 use prowess_runtime::{Invocation, ToolOutcome};
@@ -17,6 +18,7 @@ use super::given::{Given, Shape};
 use super::ground::Before;
 use super::inspect::grown;
 use super::package::Package;
+use super::plain::Plain;
 use super::render::capped;
 use super::settings::XlsxSettings;
 use super::sheet::{self, Item, Kind};
@@ -24,8 +26,9 @@ use super::spell::{self, may_spell};
 use super::{MIME_TYPE, Xlsx};
 use crate::session::blocking;
 
-/// What calculates.
+/// What calculates: the engine, or formulas over numbers alone ourselves.
 const ENGINE: &str = "formualizer 0.13";
+const OWN: &str = "prowess";
 /// How many cells are named for each thing that the engine calculates otherwise.
 const MOST_DOUBTFUL: usize = 3;
 /// How a recalculation ended.
@@ -84,6 +87,8 @@ pub struct RecalcReport {
     pub volatile: BTreeMap<String, u64>,
     /// How many values changed.
     pub changed_cells: u64,
+    /// What calculated: `prowess` where formulas are over numbers alone, else the engine.
+    pub engine: &'static str,
     /// The workbook with its new values; none if the status is `unsupported` or `refused`.
     pub bytes: Option<Vec<u8>>,
 }
@@ -104,7 +109,7 @@ impl RecalcReport {
             "unsupported": self.unsupported,
             "refused_reason": self.refused_reason,
             "changed_cells": self.changed_cells,
-            "engine": ENGINE,
+            "engine": self.engine,
             "untrusted": true,
         });
         if !self.volatile.is_empty() {
@@ -168,6 +173,8 @@ struct Survey {
     typed: BTreeMap<String, RecalcErrors>,
     /// By the part of a sheet, where its cells are.
     shapes: BTreeMap<String, Shape>,
+    /// The cells, if all of them are plain.
+    plain: Option<Plain>,
 }
 
 /// Calculates all formulas of a workbook. The bytes in the report differ in nothing but their
@@ -186,6 +193,7 @@ pub fn recalculate(bytes: &[u8], settings: &XlsxSettings) -> Result<RecalcReport
         refused_reason: None,
         volatile: std::mem::take(&mut survey.volatile),
         changed_cells: 0,
+        engine: ENGINE,
         bytes: None,
     };
     if survey.formulas == 0 {
@@ -194,6 +202,16 @@ pub fn recalculate(bytes: &[u8], settings: &XlsxSettings) -> Result<RecalcReport
             report.status = RecalcStatus::ErrorsFound;
         }
         report.bytes = Some(bytes.to_vec());
+        return Ok(report);
+    }
+    let plain = survey.plain.take().filter(|_| survey.formulas <= settings.max_formulas);
+    if let Some(mut plain) = plain
+        && plain.calculate(Duration::from_secs(settings.max_recalc_seconds)).is_some()
+        && let Some(written) = plain.write(&mut package, &book, &survey.shapes, bytes, settings)
+    {
+        report.engine = OWN;
+        report.changed_cells = written.changed_cells;
+        report.bytes = Some(written.bytes);
         return Ok(report);
     }
     let given = Given::prepare(&mut package, &book, &survey.shapes, settings)?;
@@ -213,13 +231,38 @@ pub fn recalculate(bytes: &[u8], settings: &XlsxSettings) -> Result<RecalcReport
     Ok(report)
 }
 
+/// A workbook over numbers alone that was read and not yet calculated, to measure that.
+#[doc(hidden)]
+pub struct PlainWorkbook(Plain);
+
+impl PlainWorkbook {
+    /// Reads a workbook; none if the engine has to calculate it.
+    pub fn read(bytes: &[u8], settings: &XlsxSettings) -> Result<Option<Self>, XlsxError> {
+        let mut package = Package::open(Box::new(std::io::Cursor::new(bytes.to_vec())), settings)?;
+        let book = Book::read(&mut package, settings)?;
+        Ok(survey(&mut package, &book, settings)?.plain.map(Self))
+    }
+
+    /// Calculates all formulas and says how many there are; none if the engine has to.
+    pub fn calculate(&mut self) -> Option<u64> {
+        self.0.calculate(Duration::MAX).map(|()| self.0.formulas())
+    }
+
+    /// The sum of all numbers.
+    pub fn sum(&self) -> f64 {
+        self.0.sum()
+    }
+}
+
 fn survey(
     package: &mut Package,
     book: &Book,
     settings: &XlsxSettings,
 ) -> Result<Survey, XlsxError> {
-    let mut survey = Survey::default();
-    for sheet in book.sheets.iter().filter(|it| it.kind == SheetKind::Cells) {
+    let plain = Plain::begin(package, book, settings);
+    let mut survey = Survey { plain, ..Survey::default() };
+    let sheets = book.sheets.iter().enumerate();
+    for (number, sheet) in sheets.filter(|it| it.1.kind == SheetKind::Cells) {
         let stream = package.stream(&sheet.part)?;
         let shape = survey.shapes.entry(sheet.part.clone()).or_default();
         sheet::scan(stream, &sheet.part, settings, &mut |item| {
@@ -232,8 +275,17 @@ fn survey(
                 _ => return Ok(ControlFlow::Continue(())),
             };
             shape.present = raw.at.map(|at| grown(shape.present, at)).or(shape.present);
+            if let Some(plain) = &mut survey.plain
+                && plain.take(number, raw).is_none()
+            {
+                survey.plain = None;
+            }
             if let Some(formula) = &raw.formula {
                 survey.formulas += 1;
+                if survey.plain.is_some() {
+                    // It has nothing of what follows.
+                    return Ok(ControlFlow::Continue(()));
+                }
                 let upper = formula.text.to_ascii_uppercase();
                 shape.spells |= may_spell(&upper);
                 if may_doubt(&upper) {

@@ -3,8 +3,8 @@
 use quick_xml::events::{BytesStart, Event};
 
 use super::super::error::XlsxError;
+use super::super::splice::{Pieces, tag};
 use super::super::xml::attribute;
-use super::splice::{Pieces, tag};
 
 /// A `<col>` with its first and last column.
 pub(super) type ColumnTag = (u32, u32, BytesStart<'static>);

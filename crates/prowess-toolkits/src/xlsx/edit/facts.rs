@@ -99,7 +99,7 @@ fn column_styles(
 
     use super::super::xml::attribute;
     let mut styles = Vec::new();
-    let mut pieces = super::splice::Pieces::of(xml, part, limits);
+    let mut pieces = super::super::splice::Pieces::of(xml, part, limits);
     while let Some(piece) = pieces.next()? {
         match &piece.event {
             Event::Start(it) | Event::Empty(it) => match it.local_name().as_ref() {

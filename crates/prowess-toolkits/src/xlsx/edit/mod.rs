@@ -7,7 +7,6 @@ mod facts;
 mod operation;
 mod sheet_xml;
 mod sheets;
-mod splice;
 mod style_xml;
 mod workbook_xml;
 
@@ -27,11 +26,11 @@ use super::ground::Before;
 use super::package::Package;
 use super::recalc::{RecalcReport, recalculate};
 use super::settings::XlsxSettings;
+use super::splice::{Pieces, spliced, tag};
 use super::xml::push_text;
 use super::{MIME_TYPE, Xlsx};
 use crate::session::blocking;
 use draft::Draft;
-use splice::{Pieces, spliced, tag};
 
 /// What is done if formulas cannot be calculated.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use super::super::error::XlsxError;
 use super::super::formula::{shifted, stored};
 use super::super::inspect::grown;
 use super::super::settings::XlsxSettings;
+use super::super::splice::{Piece, Pieces, refuse_prefix, tag};
 use super::super::strings::encoded;
 use super::super::styles::Meaning;
 use super::super::value::serial;
 use super::super::xml::{attribute, escaped};
 use super::columns_xml::{columns, widened};
 use super::facts::Facts;
-use super::splice::{Piece, Pieces, refuse_prefix, tag};
 use super::style_xml::StyleBook;
 
 /// What is to be changed on a sheet.

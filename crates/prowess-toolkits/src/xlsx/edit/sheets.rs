@@ -6,9 +6,9 @@ use super::super::address::{Cell, quoted_sheet, split_sheet};
 use super::super::book::{Sheet, SheetKind, State, relations_part, same_name};
 use super::super::cells::Spec;
 use super::super::error::{XlsxError, shown};
+use super::super::splice::Pieces;
 use super::super::xml::attribute;
 use super::draft::{Draft, TYPES};
-use super::splice::Pieces;
 use super::workbook_xml as workbook;
 
 impl Draft<'_> {

@@ -8,9 +8,9 @@ use super::super::book::Book;
 use super::super::error::XlsxError;
 use super::super::package::Package;
 use super::super::settings::XlsxSettings;
+use super::super::splice::{Pieces, refuse_prefix, spliced, tag};
 use super::super::styles::{Meaning, Styles, built_in_number};
 use super::super::xml::{attribute, escaped};
-use super::splice::{Pieces, refuse_prefix, spliced, tag};
 
 /// The first number of formats that workbooks bring.
 const FIRST_OWN: u32 = 164;

@@ -7,8 +7,8 @@ use quick_xml::events::Event;
 use super::super::error::{XlsxError, shown};
 use super::super::formula::{spans_from, with_sheet_renamed};
 use super::super::settings::XlsxSettings;
+use super::super::splice::{Pieces, refuse_prefix, spliced, tag};
 use super::super::xml::{attribute, escaped, push_text};
-use super::splice::{Pieces, refuse_prefix, spliced, tag};
 
 const WORKSHEET_TYPE: &str =
     "application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml";

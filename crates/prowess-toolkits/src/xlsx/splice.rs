@@ -3,9 +3,9 @@
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use super::super::error::XlsxError;
-use super::super::settings::XlsxSettings;
-use super::super::xml::{check, escaped};
+use super::error::XlsxError;
+use super::settings::XlsxSettings;
+use super::xml::{check, escaped};
 
 /// A piece of XML and where it is in the text.
 pub(super) struct Piece<'a> {
