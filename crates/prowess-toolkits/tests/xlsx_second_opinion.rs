@@ -7,7 +7,9 @@ mod corpus;
 
 use std::collections::BTreeMap;
 
-use corpus::{COLUMN, DAYS, Given, MORE, NUMBERS, TEXTS, YES_NO, formulas, values, workbook};
+use corpus::{
+    COLUMN, DAYS, Given, MORE, NUMBERS, TEXTS, YES_NO, formulas, values, workbook, workbook_of,
+};
 use ironcalc_base::Model;
 use ironcalc_base::cell::CellValue;
 use prowess_toolkits::{RecalcStatus, XlsxSettings, recalculate};
@@ -66,6 +68,22 @@ fn second_opinion() -> Vec<Given> {
             }
         })
         .collect()
+}
+
+/// In a workbook of its own, a formula over numbers alone is calculated without the engine.
+#[test]
+fn two_engines_agree_on_formulas_over_numbers_alone() {
+    let mut plain = 0;
+    for (formula, theirs) in formulas().into_iter().zip(second_opinion()) {
+        let report = recalculate(&workbook_of(&[formula]), &XlsxSettings::default()).unwrap();
+        if report.engine != "prowess" {
+            continue;
+        }
+        plain += 1;
+        let ours = values(&report.bytes.unwrap()).swap_remove(0);
+        assert!(ours.is_like(&theirs), "{formula}: {} to {}", shown(&ours), shown(&theirs));
+    }
+    assert!(plain >= 20, "{plain} of the formulas are plain");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use super::address::Area;
 use super::book::{Book, Sheet, SheetKind};
-use super::edit::{exchanged, with_dimension};
+use super::edit::{exchanged, with_dimension, with_new_dimension};
 use super::error::XlsxError;
 use super::package::{Changes, Package, text_of};
 use super::settings::XlsxSettings;
@@ -30,6 +30,7 @@ pub(super) struct Shape {
     /// As the sheet says it.
     pub(super) said: Option<String>,
     pub(super) present: Option<Area>,
+    pub(super) has_formulas: bool,
     /// Whether its formulas may make texts of numbers.
     pub(super) spells: bool,
 }
@@ -39,12 +40,14 @@ pub(super) struct Given {
     copy: Option<Vec<u8>>,
     /// By the part of a sheet, the formulas that are others in the copy, as the workbook has them.
     respelled: BTreeMap<String, Vec<String>>,
+    /// By the part of a sheet, where the copy says its cells are, if the workbook does not.
+    placed: BTreeMap<String, String>,
 }
 
 impl Given {
     /// Makes a copy if the workbook is of a kind that the engine does not take, says of a sheet
-    /// that it is smaller than it is, or makes texts of numbers, which the engine spells
-    /// otherwise than Excel.
+    /// that it is smaller than it is, does not say where its cells are, which makes the engine
+    /// slow, or makes texts of numbers, which the engine spells otherwise than Excel.
     pub(super) fn prepare(
         package: &mut Package,
         book: &Book,
@@ -57,7 +60,7 @@ impl Given {
             let plain = types.replace(other, PLAIN).into_bytes();
             changes.insert(TYPES.to_owned(), Some(plain));
         }
-        let mut respelled = BTreeMap::new();
+        let (mut respelled, mut placed) = (BTreeMap::new(), BTreeMap::new());
         for sheet in book.sheets.iter().filter(|it| it.kind == SheetKind::Cells) {
             let Some(shape) = shapes.get(&sheet.part) else { continue };
             let mut xml = match right_area(package, sheet, shape, settings)? {
@@ -67,6 +70,14 @@ impl Given {
                 }
                 None => None,
             };
+            if let (None, Some(area), true) = (&shape.said, shape.present, shape.has_formulas) {
+                let text = package.text(&sheet.part, settings)?;
+                let new = with_new_dimension(&text, &sheet.part, area, settings)?;
+                if let Some((text, dimension)) = new {
+                    placed.insert(sheet.part.clone(), dimension);
+                    xml = Some(text);
+                }
+            }
             if shape.spells {
                 let text = match &xml {
                     Some(xml) => xml.clone(),
@@ -91,7 +102,7 @@ impl Given {
             true => None,
             false => Some(package.write(&changes)?),
         };
-        Ok(Self { copy, respelled })
+        Ok(Self { copy, respelled, placed })
     }
 
     pub(super) fn bytes(&self) -> Option<&[u8]> {
@@ -116,13 +127,16 @@ impl Given {
             if before.read(&sheet.part, settings)? == new {
                 continue;
             }
-            let new = match self.respelled.get(&sheet.part) {
+            let mut new = match self.respelled.get(&sheet.part) {
                 Some(originals) => {
                     let xml = text_of(new, &sheet.part)?;
                     without_spelling(&xml, &sheet.part, originals, settings)?.into_bytes()
                 }
                 None => new,
             };
+            if let Some(dimension) = self.placed.get(&sheet.part) {
+                new = text_of(new, &sheet.part)?.replacen(dimension, "", 1).into_bytes();
+            }
             changes.insert(sheet.part.clone(), Some(new));
         }
         match changes.is_empty() {

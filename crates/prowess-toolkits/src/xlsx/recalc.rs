@@ -282,6 +282,7 @@ fn survey(
             }
             if let Some(formula) = &raw.formula {
                 survey.formulas += 1;
+                shape.has_formulas = true;
                 if survey.plain.is_some() {
                     // It has nothing of what follows.
                     return Ok(ControlFlow::Continue(()));

@@ -48,26 +48,48 @@ async fn merged_cells_beside_the_rows_do_not_stop_an_edit() {
     assert_eq!(world.value("work/a.xlsx", "B2").await, 10);
 }
 
+/// A formula over numbers alone, and one that only the engine knows.
+const WAYS: [(&str, &str); 2] = [("=A2*2", "prowess"), ("=VALUE(A2&\"\")*2", "formualizer 0.13")];
+
 #[tokio::test]
 async fn a_sheet_that_says_its_size_wrong_is_calculated() {
-    let world = World::new().await;
-    world.book(json!([[1, "=A1*2"], [3, "=A2*2"]])).await;
-    let book = world.bytes("work/book.xlsx");
-    let right = "<dimension ref=\"A1:B2\"/>";
-    assert!(text(&book, SHEET).contains(right));
-    for wrong in ["A1", "$A$1:$B$2", "nonsense", "B2"] {
-        let new = format!("<dimension ref=\"{wrong}\"/>");
-        let same = with_part(&book, SHEET, |xml| xml.replace(right, &new));
-        world.put("work/book.xlsx", &same);
+    for (formula, engine) in WAYS {
+        let world = World::new().await;
+        world.book(json!([[1, "=A1*2"], [3, formula]])).await;
+        let book = world.bytes("work/book.xlsx");
+        let right = "<dimension ref=\"A1:B2\"/>";
+        assert!(text(&book, SHEET).contains(right));
+        for wrong in ["A1", "$A$1:$B$2", "nonsense", "B2"] {
+            let new = format!("<dimension ref=\"{wrong}\"/>");
+            let same = with_part(&book, SHEET, |xml| xml.replace(right, &new));
+            world.put("work/book.xlsx", &same);
+            let done = world.ok("xlsx_recalc", json!({"path": "work/book.xlsx"})).await;
+            assert_eq!((&done["status"], &done["changed_cells"]), (&json!("success"), &json!(0)));
+            assert_eq!(done["engine"], engine);
+            assert_eq!(world.bytes("work/book.xlsx"), same, "{wrong}: nothing was to be changed");
+            let other = with_part(&same, SHEET, |xml| xml.replace("<v>6</v>", "<v>0</v>"));
+            world.put("work/book.xlsx", &other);
+            let done = world.ok("xlsx_recalc", json!({"path": "work/book.xlsx"})).await;
+            assert_eq!((&done["status"], &done["changed_cells"]), (&json!("success"), &json!(1)));
+            assert_eq!(world.value("work/book.xlsx", "B2").await, 6);
+            assert!(text(&world.bytes("work/book.xlsx"), SHEET).contains(right), "{wrong}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sheet_that_does_not_say_its_size_stays_so() {
+    for (formula, engine) in WAYS {
+        let world = World::new().await;
+        world.book(json!([[1, "=A1*2"], [3, formula]])).await;
+        let silent = with_part(&world.bytes("work/book.xlsx"), SHEET, |xml| {
+            xml.replace("<dimension ref=\"A1:B2\"/>", "").replace("<v>6</v>", "<v>0</v>")
+        });
+        world.put("work/book.xlsx", &silent);
         let done = world.ok("xlsx_recalc", json!({"path": "work/book.xlsx"})).await;
-        assert_eq!((&done["status"], &done["changed_cells"]), (&json!("success"), &json!(0)));
-        assert_eq!(world.bytes("work/book.xlsx"), same, "{wrong}: nothing was to be changed");
-        let other = with_part(&same, SHEET, |xml| xml.replace("<v>6</v>", "<v>0</v>"));
-        world.put("work/book.xlsx", &other);
-        let done = world.ok("xlsx_recalc", json!({"path": "work/book.xlsx"})).await;
-        assert_eq!((&done["status"], &done["changed_cells"]), (&json!("success"), &json!(1)));
-        assert_eq!(world.value("work/book.xlsx", "B2").await, 6);
-        assert!(text(&world.bytes("work/book.xlsx"), SHEET).contains(right), "{wrong}");
+        assert_eq!((&done["engine"], &done["changed_cells"]), (&json!(engine), &json!(1)));
+        let expected = text(&silent, SHEET).replace("<v>0</v>", "<v>6</v>");
+        assert_eq!(text(&world.bytes("work/book.xlsx"), SHEET), expected);
     }
 }
 

@@ -24,8 +24,13 @@ pub(crate) fn formulas() -> Vec<&'static str> {
     lines.filter(|it| !it.is_empty() && !it.starts_with("# ") && *it != "#").collect()
 }
 
-/// A workbook with the data and the formulas; the formulas have no values yet.
+/// A workbook with the data and all formulas; the formulas have no values yet.
 pub(crate) fn workbook() -> Vec<u8> {
+    workbook_of(&formulas())
+}
+
+/// A workbook with the data and some formulas.
+pub(crate) fn workbook_of(formulas: &[&str]) -> Vec<u8> {
     let mut workbook = Workbook::new();
     let sheet = workbook.add_worksheet();
     for row in 0..10_u32 {
@@ -40,7 +45,7 @@ pub(crate) fn workbook() -> Vec<u8> {
             sheet.write_boolean(row, 4, *is).unwrap();
         }
     }
-    for (row, formula) in formulas().into_iter().enumerate() {
+    for (row, formula) in formulas.iter().enumerate() {
         let row = u32::try_from(row).unwrap();
         sheet.write_formula(row, COLUMN, format!("={formula}").as_str()).unwrap();
     }

@@ -170,6 +170,30 @@ pub(super) fn with_dimension(
     Ok(xml.to_owned())
 }
 
+/// A sheet that says its cells are in this area, where it said nothing, and how it says it.
+pub(super) fn with_new_dimension(
+    xml: &str,
+    part: &str,
+    area: Area,
+    limits: &XlsxSettings,
+) -> Result<Option<(String, String)>, XlsxError> {
+    /// What a sheet may go on with.
+    const AFTER: [&str; 4] = ["sheetViews", "sheetFormatPr", "cols", "sheetData"];
+    let mut pieces = Pieces::of(xml, part, limits);
+    while let Some(piece) = pieces.next()? {
+        if let Event::Start(it) | Event::Empty(it) = &piece.event
+            && AFTER.contains(&it.local_name().as_ref())
+        {
+            let name = it.name();
+            let prefix = name.0.strip_suffix(it.local_name().as_ref()).unwrap_or_default();
+            let dimension = format!("<{prefix}dimension ref=\"{area}\"/>");
+            let xml = spliced(xml, vec![(piece.from, piece.from, dimension.clone())]);
+            return Ok(Some((xml, dimension)));
+        }
+    }
+    Ok(None)
+}
+
 /// A part with the texts of some elements exchanged. The function is given a text and how it stands
 /// there, and gives what is to stand there, if it is something else.
 pub(super) fn exchanged(
