@@ -8,6 +8,8 @@ use super::round::rounded;
 
 /// How many cells may be looked at: what takes more is left to the engine, which can be stopped.
 const MOST_CELLS: u64 = 500_000_000;
+/// How many formulas may be waited for at once.
+const MOST_WAITING: usize = 1 << 22;
 /// After how many cells the clock is looked at.
 const CLOCK_CELLS: u64 = 1 << 20;
 
@@ -29,6 +31,11 @@ pub(super) fn calculate(grid: &mut Grid, program: &Program, most: Duration) -> O
             run.grid.open(place);
             let before = stack.len();
             run.needs(formula, &mut stack)?;
+            if stack.len() > MOST_WAITING {
+                return None;
+            }
+            // The first ones first: mostly the others need them.
+            stack[before..].reverse();
             if stack.len() == before {
                 let value = run.evaluate(formula)?;
                 run.grid.settle(place, value);

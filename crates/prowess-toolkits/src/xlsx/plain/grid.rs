@@ -58,6 +58,9 @@ struct Column {
     waiting: usize,
 }
 
+/// How many cells a column takes the room of.
+const COLUMN_CELLS: u64 = 8;
+
 /// All cells.
 #[derive(Debug)]
 pub(super) struct Grid {
@@ -76,6 +79,8 @@ impl Grid {
         let columns = self.sheets.get_mut(place.sheet())?;
         let (column, row) = (usize::from(place.column), place.row as usize);
         if columns.len() <= column {
+            let more = (column + 1 - columns.len()) as u64;
+            self.room = self.room.checked_sub(more * COLUMN_CELLS)?;
             columns.resize_with(column + 1, Column::default);
         }
         let column = &mut columns[column];

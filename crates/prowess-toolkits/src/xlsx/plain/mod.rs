@@ -49,6 +49,9 @@ const PARTS: [&str; 14] = [
 /// Settings of a workbook that change what its formulas give.
 const CALCULATING_OTHERWISE: [&str; 2] = ["fullPrecision", "iterate"];
 
+/// How many steps formulas may have. Those that are shared have as many in each of their cells.
+const MOST_STEPS: usize = 1 << 24;
+
 /// A workbook whose formulas are plain, as far as it was looked at.
 pub(super) struct Plain {
     names: Vec<Option<String>>,
@@ -85,7 +88,7 @@ impl Plain {
         Some(Self {
             names: names.collect(),
             grid: Grid::new(book.sheets.len(), settings.max_recalc_cells),
-            program: Program::default(),
+            program: Program::new(MOST_STEPS),
             shared: BTreeMap::new(),
         })
     }
@@ -121,8 +124,10 @@ impl Plain {
         match formula.sharing {
             Sharing::Own => Compiler::new(names, sheet, program).compile(own),
             Sharing::Shared(number) if !own.is_empty() => {
-                self.shared.insert((sheet, number), (at, own.to_owned()));
-                Compiler::new(names, sheet, program).compile(own)
+                let before = self.shared.insert((sheet, number), (at, own.to_owned()));
+                // Whose it is has to be clear.
+                let is_clear = before.is_none() && formula.area.is_some();
+                is_clear.then(|| Compiler::new(names, sheet, program).compile(own))?
             }
             Sharing::Shared(number) => {
                 let (from, text) = self.shared.get(&(sheet, number))?;

@@ -58,16 +58,25 @@ pub(super) enum Aggregate {
 }
 
 /// All formulas, in the order in which they were found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Program {
     formulas: Vec<(Place, u32)>,
+    /// How many steps all formulas but the last may have.
+    most_steps: usize,
     pub(super) steps: Vec<Step>,
     blocks: Vec<Block>,
 }
 
 impl Program {
-    /// Begins a formula, and gives its number.
+    pub(super) fn new(most_steps: usize) -> Self {
+        Self { formulas: Vec::new(), most_steps, steps: Vec::new(), blocks: Vec::new() }
+    }
+
+    /// Begins a formula, and gives its number; none if there are too many steps.
     pub(super) fn begin(&mut self, place: Place) -> Option<u32> {
+        if self.steps.len() > self.most_steps {
+            return None;
+        }
         let number = u32::try_from(self.formulas.len()).ok()?;
         self.formulas.push((place, self.here()?));
         Some(number)

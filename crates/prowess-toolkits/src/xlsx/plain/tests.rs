@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use rust_xlsxwriter::{Formula as Written, Workbook};
 
+use super::super::address::Area;
 use super::super::engine;
 use super::super::functions::VOLATILE;
 use super::super::recalc::recalculate;
@@ -11,7 +12,7 @@ use super::*;
 /// A workbook of one sheet `Data` and one `My data`, both with the same cells.
 fn plain(cells: &[(&str, &str)]) -> Option<Plain> {
     let names = ["Data", "My data"].map(|it| Some(it.to_owned())).to_vec();
-    let (grid, program) = (Grid::new(names.len(), 10_000), Program::default());
+    let (grid, program) = (Grid::new(names.len(), 10_016), Program::new(99_999));
     let mut plain = Plain { names, grid, program, shared: BTreeMap::new() };
     for sheet in 0..2 {
         for (at, content) in cells {
@@ -185,6 +186,19 @@ fn formulas_wait_for_those_that_they_need() {
     }
 }
 
+/// The total stands above what it is the total of, and each of these needs all before it.
+#[test]
+fn what_is_waited_for_is_not_waited_for_twice() {
+    let mut cells = vec![("A1".to_owned(), "=SUM(B1:B3000)".to_owned())];
+    cells.push(("B1".to_owned(), "1".to_owned()));
+    cells.extend((2..=3000).map(|row| (format!("B{row}"), format!("=MAX(B1:B{})+1", row - 1))));
+    let cells: Vec<_> = cells.iter().map(|it| (it.0.as_str(), it.1.as_str())).collect();
+    let mut book = plain(&cells).unwrap();
+    book.calculate(Duration::MAX).unwrap();
+    let first = Place::of(0, Cell::parse("A1").unwrap()).unwrap();
+    assert_eq!(book.grid.number(first), 3000.0 * 3001.0 / 2.0);
+}
+
 #[test]
 fn what_takes_too_long_is_left_to_the_engine() {
     let cells = [("A1", "1"), ("A2", "=A1")];
@@ -197,6 +211,48 @@ fn a_cell_is_there_once_and_within_the_room() {
     assert!(plain(&[("A1", "1"), ("A1", "2")]).is_none());
     assert!(plain(&[("A5000", "1")]).is_some());
     assert!(plain(&[("A5001", "1")]).is_none());
+    assert!(plain(&[("XFD1", "1")]).is_none());
+}
+
+#[test]
+fn shared_formulas_move_and_are_counted() {
+    let mut plain = plain(&[("A1", "1"), ("A2", "2"), ("A3", "3")]).unwrap();
+    let shared = |at: &str, text: &str, area: Option<&str>| {
+        let area = area.and_then(Area::parse);
+        let (text, sharing) = (text.to_owned(), Sharing::Shared(0));
+        let formula = Some(Formula { text, sharing, area });
+        Raw { at: Cell::parse(at), formula, ..Raw::default() }
+    };
+    // The first of them is not there yet; it has to say where the others are.
+    assert_eq!(plain.take(0, &shared("B2", "", None)), None);
+    assert_eq!(plain.take(0, &shared("C1", "A1*10", None)), None);
+    let master = shared("B1", "A1*10+$A$1", Some("B1:B3"));
+    assert_eq!(plain.take(1, &master), Some(()));
+    assert_eq!(plain.take(1, &shared("B3", "", None)), Some(()));
+    assert_eq!(plain.take(0, &shared("B3", "", None)), None, "of another sheet");
+    assert_eq!(plain.take(1, &shared("D1", "A1", Some("D1:D3"))), None, "twice");
+    let long = vec!["1"; 200].join("+");
+    let mut program = Program::new(9_999);
+    let place = Place::of(0, Cell::parse("A1").unwrap()).unwrap();
+    let mut begun = 0;
+    while program.begin(place).is_some() {
+        Compiler::new(&plain.names, 0, &mut program).compile(&long).unwrap();
+        begun += 1;
+    }
+    assert_eq!(begun, 26, "of 399 steps each");
+}
+
+#[test]
+fn shared_formulas_give_what_they_mean_in_their_cells() {
+    let mut plain = plain(&[("A1", "1"), ("A2", "2"), ("A3", "3")]).unwrap();
+    for (at, text, area) in [("B1", "A1*10+$A$1", Area::parse("B1:B3")), ("B3", "", None)] {
+        let formula = Formula { text: text.to_owned(), sharing: Sharing::Shared(0), area };
+        let raw = Raw { at: Cell::parse(at), formula: Some(formula), ..Raw::default() };
+        plain.take(0, &raw).unwrap();
+    }
+    plain.calculate(Duration::MAX).unwrap();
+    let place = Place::of(0, Cell::parse("B3").unwrap()).unwrap();
+    assert_eq!(plain.grid.number(place), 31.0);
 }
 
 #[test]
@@ -385,7 +441,7 @@ proptest! {
     #[test]
     fn about_what_is_plain_there_is_no_doubt(formula in expression()) {
         let names = [Some("Data".to_owned())];
-        let mut program = Program::default();
+        let mut program = Program::new(9_999);
         if Compiler::new(&names, 0, &mut program).compile(&formula).is_some() {
             prop_assert!(!may_spell(&formula));
             prop_assert!(crate::xlsx::doubt::doubts(&formula).is_empty());
@@ -396,7 +452,7 @@ proptest! {
     #[test]
     fn any_text_is_plain_or_not(formula in "[-A-C1-9$:!'\"(),.%^*/<>= SUMIFx]{0,40}") {
         let names = [Some("Data".to_owned())];
-        let mut program = Program::default();
+        let mut program = Program::new(9_999);
         let _ = Compiler::new(&names, 0, &mut program).compile(&formula);
     }
 }
