@@ -41,7 +41,7 @@ pub(super) struct Given {
     /// By the part of a sheet, the formulas that are others in the copy, as the workbook has them.
     respelled: BTreeMap<String, Vec<String>>,
     /// By the part of a sheet, where the copy says its cells are, if the workbook does not.
-    placed: BTreeMap<String, String>,
+    placed: BTreeMap<String, (usize, String)>,
 }
 
 impl Given {
@@ -73,8 +73,8 @@ impl Given {
             if let (None, Some(area), true) = (&shape.said, shape.present, shape.has_formulas) {
                 let text = package.text(&sheet.part, settings)?;
                 let new = with_new_dimension(&text, &sheet.part, area, settings)?;
-                if let Some((text, dimension)) = new {
-                    placed.insert(sheet.part.clone(), dimension);
+                if let Some((text, at, dimension)) = new {
+                    placed.insert(sheet.part.clone(), (at, dimension));
                     xml = Some(text);
                 }
             }
@@ -134,8 +134,12 @@ impl Given {
                 }
                 None => new,
             };
-            if let Some(dimension) = self.placed.get(&sheet.part) {
-                new = text_of(new, &sheet.part)?.replacen(dimension, "", 1).into_bytes();
+            if let Some((at, dimension)) = self.placed.get(&sheet.part) {
+                let range = *at..*at + dimension.len();
+                if new.get(range.clone()) != Some(dimension.as_bytes()) {
+                    return Err(XlsxError::malformed(&sheet.part, "the engine moved its cells"));
+                }
+                new.drain(range);
             }
             changes.insert(sheet.part.clone(), Some(new));
         }

@@ -44,6 +44,8 @@ pub(super) struct Raw {
     pub(super) formula: Option<Formula>,
     /// Whether it has metadata, as formulas have whose results spill.
     pub(super) has_metadata: bool,
+    /// Whether it has two values or formulas, or a text that its kind does not have.
+    pub(super) is_odd: bool,
 }
 
 impl Raw {
@@ -133,7 +135,9 @@ pub(super) fn scan(
                             false => ControlFlow::Continue(()),
                         }
                     }
-                    "v" | "t" if is_in_cell => {
+                    name @ ("v" | "t") if is_in_cell => {
+                        raw.is_odd |= raw.value.is_some();
+                        raw.is_odd |= name == "t" && raw.kind != Kind::Text;
                         text = (!is_empty).then_some(Inside::Value);
                         ControlFlow::Continue(())
                     }
@@ -143,6 +147,7 @@ pub(super) fn scan(
                         ControlFlow::Continue(())
                     }
                     "f" if is_in_cell => {
+                        raw.is_odd |= raw.formula.is_some();
                         raw.formula = Some(formula_of(it));
                         text = (!is_empty).then_some(Inside::Formula);
                         buffer.clear();
@@ -227,7 +232,7 @@ fn begin(
         _ => Kind::Number,
     };
     let has_metadata = attribute(element, "cm").is_some();
-    *raw = Raw { at: Some(*at), kind, style, value: None, formula: None, has_metadata };
+    *raw = Raw { at: Some(*at), kind, style, has_metadata, ..Raw::default() };
     Ok(())
 }
 

@@ -170,13 +170,14 @@ pub(super) fn with_dimension(
     Ok(xml.to_owned())
 }
 
-/// A sheet that says its cells are in this area, where it said nothing, and how it says it.
+/// A sheet that says its cells are in this area, where it said nothing, and where and how it says
+/// it.
 pub(super) fn with_new_dimension(
     xml: &str,
     part: &str,
     area: Area,
     limits: &XlsxSettings,
-) -> Result<Option<(String, String)>, XlsxError> {
+) -> Result<Option<(String, usize, String)>, XlsxError> {
     /// What a sheet may go on with.
     const AFTER: [&str; 4] = ["sheetViews", "sheetFormatPr", "cols", "sheetData"];
     let mut pieces = Pieces::of(xml, part, limits);
@@ -188,7 +189,7 @@ pub(super) fn with_new_dimension(
             let prefix = name.0.strip_suffix(it.local_name().as_ref()).unwrap_or_default();
             let dimension = format!("<{prefix}dimension ref=\"{area}\"/>");
             let xml = spliced(xml, vec![(piece.from, piece.from, dimension.clone())]);
-            return Ok(Some((xml, dimension)));
+            return Ok(Some((xml, piece.from, dimension)));
         }
     }
     Ok(None)

@@ -114,6 +114,9 @@ impl Run<'_> {
                 }
                 Step::TakeBlock(block) => {
                     self.seen += self.grid.unsettled(self.program.block(block), &mut need);
+                    if self.seen > MOST_CELLS {
+                        return None;
+                    }
                 }
                 _ => {}
             }
@@ -184,8 +187,12 @@ impl Run<'_> {
                 };
             }
             Step::TakeBlock(block) => {
+                let block = self.program.block(block);
+                if self.seen + self.grid.size(block) > MOST_CELLS {
+                    return None;
+                }
                 let total = self.totals.last_mut()?;
-                self.seen += self.grid.each(self.program.block(block), |it| total.take(it));
+                self.seen += self.grid.each(block, |it| total.take(it));
                 return Some(());
             }
             Step::End(aggregate) => self.totals.pop()?.end(aggregate)?,

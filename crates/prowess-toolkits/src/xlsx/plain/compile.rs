@@ -370,12 +370,12 @@ impl<'a> Compiler<'a> {
             let end = quoted.find("'!")?;
             let name = &quoted[..end];
             // An apostrophe within the name is doubled; that, and several sheets, are rare.
-            let is_plain = !name.contains(['\'', '[', ':']);
+            let is_plain = !name.is_empty() && !name.contains(['\'', '[', ':']);
             return is_plain.then_some((name.into(), end + 3));
         }
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
         let end = rest.find(|c| !is_word(c))?;
-        rest[end..].starts_with('!').then(|| (rest[..end].into(), end + 1))
+        (end > 0 && rest[end..].starts_with('!')).then(|| (rest[..end].into(), end + 1))
     }
 
     fn cell(&mut self) -> Option<Cell> {

@@ -150,6 +150,22 @@ impl Grid {
         seen
     }
 
+    /// The columns of a block that there are, and the row where the last of them ends.
+    fn within(&self, block: Block) -> (&[Column], usize) {
+        let columns = self.sheets.get(block.first.sheet()).map_or(&[][..], Vec::as_slice);
+        let from = usize::from(block.first.column).min(columns.len());
+        let to = (usize::from(block.last.column) + 1).min(columns.len());
+        let columns = &columns[from..to];
+        let longest = columns.iter().map(|it| it.slots.len()).max().unwrap_or(0);
+        (columns, (block.last.row as usize + 1).min(longest))
+    }
+
+    /// How many cells of a block are looked at.
+    pub(super) fn size(&self, block: Block) -> u64 {
+        let (columns, to) = self.within(block);
+        (to.saturating_sub(block.first.row as usize) * columns.len().max(1)) as u64
+    }
+
     /// Calls a function for every number of a block, row by row, and says how many cells were
     /// looked at.
     pub(super) fn each(&self, block: Block, mut call: impl FnMut(f64)) -> u64 {
@@ -163,12 +179,7 @@ impl Grid {
             }
             return slots.len() as u64;
         }
-        let columns = self.sheets.get(block.first.sheet()).map_or(&[][..], Vec::as_slice);
-        let from = usize::from(block.first.column).min(columns.len());
-        let to = (usize::from(block.last.column) + 1).min(columns.len());
-        let columns = &columns[from..to];
-        let longest = columns.iter().map(|it| it.slots.len()).max().unwrap_or(0);
-        let to = (block.last.row as usize + 1).min(longest);
+        let (columns, to) = self.within(block);
         for row in block.first.row as usize..to {
             for column in columns {
                 if column.slots.get(row) == Some(&Slot::Number) {

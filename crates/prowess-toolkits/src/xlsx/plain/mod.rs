@@ -49,6 +49,8 @@ const PARTS: [&str; 14] = [
 /// Settings of a workbook that change what its formulas give.
 const CALCULATING_OTHERWISE: [&str; 2] = ["fullPrecision", "iterate"];
 
+/// How many sheets there may be. Each reference to another one looks for it.
+const MOST_SHEETS: usize = 256;
 /// How many steps formulas may have. Those that are shared have as many in each of their cells.
 const MOST_STEPS: usize = 1 << 24;
 
@@ -74,8 +76,13 @@ impl Plain {
         book: &Book,
         settings: &XlsxSettings,
     ) -> Option<Self> {
-        let is_known = |name: &str| PARTS.iter().any(|it| name.starts_with(it));
+        let is_known = |name: &str| {
+            PARTS.iter().any(|it| name == *it || (it.ends_with('/') && name.starts_with(it)))
+        };
         let is_small = |bytes: u64| bytes <= settings.max_edited_bytes;
+        if book.sheets.len() > MOST_SHEETS {
+            return None;
+        }
         if !package.parts().all(|(name, part)| is_known(name) && is_small(part.bytes)) {
             return None;
         }
@@ -95,7 +102,7 @@ impl Plain {
 
     /// Takes a cell; none if it is not plain.
     pub(super) fn take(&mut self, sheet: usize, raw: &Raw) -> Option<()> {
-        let at = raw.at?;
+        let at = raw.at.filter(|_| !raw.is_odd)?;
         let place = Place::of(sheet, at)?;
         if let Some(formula) = &raw.formula {
             let number = self.program.begin(place)?;

@@ -2,6 +2,8 @@
 
 /// How many digits Excel takes a number for.
 const DIGITS: usize = 15;
+/// How large a number may be in units of its last digit, so that a half can be told.
+const MOST_SCALED: f64 = 2.5e13;
 
 /// A number rounded half away from zero, as Excel does it: of a number it sees fifteen digits.
 /// None where these are in doubt.
@@ -17,6 +19,8 @@ pub(super) fn rounded(number: f64, digits: i32) -> Option<f64> {
     let is_far = scaled < 1e14 && (part - 0.5).abs() > scaled * 1e-14;
     let up = match is_far {
         true => part > 0.5,
+        // What is larger was perhaps rounded up already when it was scaled.
+        false if scaled > MOST_SCALED => return None,
         false => is_up(magnitude, digits)?,
     };
     let whole = if up { whole + 1.0 } else { whole };

@@ -21,8 +21,8 @@ struct Open<'a> {
     to: usize,
     /// Where its formula ends, if it has one.
     formula: Option<usize>,
-    /// Where its value is.
-    value: Option<(usize, usize)>,
+    /// Where its value is, and the tag that it begins with.
+    value: Option<(usize, usize, &'a str)>,
     text: String,
     is_in_value: bool,
     /// Whether something else is in it.
@@ -66,7 +66,8 @@ pub(super) fn with_values(
                 match it.name().0 {
                     "f" => cell.formula = Some(piece.to),
                     "v" => {
-                        cell.value = Some((piece.from, piece.to));
+                        let tag = if is_empty { "<v>" } else { &xml[piece.from..piece.to] };
+                        cell.value = Some((piece.from, piece.to, tag));
                         cell.is_in_value = !is_empty;
                     }
                     _ => cell.has_more = true,
@@ -75,7 +76,7 @@ pub(super) fn with_values(
             Event::End(it) => match it.name().0 {
                 "f" => cell.formula = Some(piece.to),
                 "v" => {
-                    cell.value = cell.value.map(|it| (it.0, piece.to));
+                    cell.value = cell.value.map(|it| (it.0, piece.to, it.2));
                     cell.is_in_value = false;
                 }
                 "c" => {
@@ -133,12 +134,12 @@ impl Output<'_> {
             self.new.push_str(&tag(&cell.start, &[("t", None)], false));
             self.done = cell.to;
         }
-        let (from, to) = cell.value.unwrap_or((formula, formula));
+        let (from, to, tag) = cell.value.unwrap_or((formula, formula, "<v>"));
         if from < formula {
             return None;
         }
         self.copy_to(from);
-        self.new.push_str(&format!("<v>{value}</v>"));
+        self.new.push_str(&format!("{tag}{value}</v>"));
         self.done = to;
         Some(true)
     }
@@ -156,7 +157,7 @@ pub(super) fn agree(old: f64, new: f64) -> bool {
     if !is_close || old == 0.0 || new == 0.0 || old.is_sign_negative() != new.is_sign_negative() {
         return false;
     }
-    let text = format!("{larger:e}");
+    let text = format!("{larger:.17e}");
     let exponent = text.split_once('e').and_then(|it| it.1.parse::<i32>().ok());
     let one = exponent.and_then(|it| format!("1e{}", it - 14).parse::<f64>().ok());
     one.is_some_and(|one| (old - new).abs() <= one)
